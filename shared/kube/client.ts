@@ -1,32 +1,15 @@
-import { type Clock, withTimeout } from '../clock.ts'
 import type { KubeObject, ObjectMeta, Resource, StoredObject } from '../kinds/object.ts'
 import { pathOf } from '../kinds/object.ts'
-import { answerError, connectionError } from './answers.ts'
-import { isKubeError, isUnreadableApply, KubeError } from './errors.ts'
+import { isKubeError } from './errors.ts'
+import { type CallOptions, type ClientOptions, queryOf, type RequestOptions, sender } from './request.ts'
 import { readWatch, type WatchEvent } from './watch-stream.ts'
 
-/** `fetch` as far as the client uses it; the embedded API serves one in process, `connect` one over the network. */
-export type Fetch = (url: string, init: RequestInit) => Promise<Response>
-
-/** The wire under a client: where the API is and how to reach it, already authenticated. */
-export interface Transport {
-  /** Scheme, host and port, without a trailing slash. */
-  baseUrl: string
-  fetch: Fetch
-}
+export type { CallOptions, ClientOptions, Fetch, RequestOptions, Transport } from './request.ts'
 
 /** Names one object of a resource. */
 export interface ObjectName {
   namespace?: string | undefined
   name: string
-}
-
-export interface CallOptions {
-  signal?: AbortSignal
-  /** For one try, in ms. */
-  timeoutMs?: number
-  /** How often a transient failure may be tried again; 0 for callers that must see the first answer (elections). */
-  retries?: number
 }
 
 export interface ListOptions extends CallOptions {
@@ -136,92 +119,13 @@ export interface DeleteOptions extends CallOptions {
   propagation?: 'Background' | 'Foreground' | 'Orphan'
 }
 
-export interface RequestOptions extends CallOptions {
-  query?: Record<string, string | number | boolean | undefined>
-  body?: unknown
-  contentType?: string
-  accept?: string
-  /** Whether repeating the request after a lost answer is harmless. Default: for GET. */
-  idempotent?: boolean
-}
-
-export interface ClientOptions {
-  transport: Transport
-  clock: Clock
-  /** For example `mutantops/0.1.0 (mutation)`. */
-  userAgent: string
-  /** For one try, in ms. Default 10 s. */
-  timeoutMs?: number
-  /** Default 3. */
-  retries?: number
-  /** Told of every answer, for metrics: `code` 0 when none came. */
-  onRequest?: (request: { method: string; code: number }) => void
-}
-
-const defaultTimeoutMs = 10_000
-const defaultRetries = 3
-const firstBackoffMs = 100
-const backoffMaxMs = 5_000
-/** A server that asks to wait longer than this gets no retry from here; the caller decides. */
-const retryAfterMaxMs = 5_000
-
 const json = 'application/json'
 const metadataOf = (kind: string) => `${json};as=${kind};g=meta.k8s.io;v=v1`
 
 /** Makes a {@link KubeClient} over a transport. */
 export function kubeClient(options: ClientOptions): KubeClient {
   const { transport, clock, userAgent } = options
-
-  async function once(method: string, path: string, request: RequestOptions): Promise<Response> {
-    const url = transport.baseUrl + path + queryOf(request.query)
-    const headers: Record<string, string> = { accept: request.accept ?? json, 'user-agent': userAgent }
-    if (request.body !== undefined) headers['content-type'] = request.contentType ?? json
-    const body = request.body === undefined ? null : JSON.stringify(request.body)
-    const what = `${method} ${path}`
-    try {
-      return await withTimeout(
-        clock,
-        request.timeoutMs ?? options.timeoutMs ?? defaultTimeoutMs,
-        what,
-        async (signal) => {
-          const response = await transport.fetch(url, { method, headers, body, signal, redirect: 'error' })
-          // Read here, so that the timeout covers the body too.
-          const text = await response.text()
-          options.onRequest?.({ method, code: response.status })
-          return new Response(nullBody.has(response.status) ? null : text, {
-            status: response.status,
-            headers: response.headers,
-          })
-        },
-        request.signal,
-      )
-    } catch (error) {
-      request.signal?.throwIfAborted()
-      options.onRequest?.({ method, code: 0 })
-      throw connectionError(what, error)
-    }
-  }
-
-  async function send(
-    method: string,
-    path: string,
-    request: RequestOptions = {},
-  ): Promise<{ status: number; body: unknown }> {
-    const retries = request.retries ?? options.retries ?? defaultRetries
-    const idempotent = request.idempotent ?? method === 'GET'
-    for (let attempt = 0; ; attempt++) {
-      try {
-        const response = await once(method, path, request)
-        const body = await parsed(response, `${method} ${path}`)
-        if (response.ok) return { status: response.status, body }
-        throw answerError(`${method} ${path}`, response, body)
-      } catch (error) {
-        const waitMs = attempt < retries ? retryWaitMs(error, attempt, idempotent, clock) : undefined
-        if (waitMs === undefined) throw error
-        await clock.sleep(waitMs, request.signal)
-      }
-    }
-  }
+  const send = sender(options)
 
   async function getAs<T>(
     resource: Resource,
@@ -345,29 +249,9 @@ export function kubeClient(options: ClientOptions): KubeClient {
   }
 }
 
-const nullBody = new Set([101, 103, 204, 205, 304])
-
 function targetOf(metadata: ObjectMeta | undefined, subresource: string | undefined) {
   if (!metadata?.name) throw new TypeError('Cannot address an object without metadata.name')
   return { namespace: metadata.namespace, name: metadata.name, ...(subresource && { subresource }) }
-}
-
-function queryOf(query: RequestOptions['query'] = {}): string {
-  const parameters = new URLSearchParams()
-  for (const [key, value] of Object.entries(query))
-    if (value !== undefined) parameters.set(key, String(value))
-  return parameters.size === 0 ? '' : `?${parameters}`
-}
-
-async function parsed(response: Response, what: string): Promise<unknown> {
-  const text = await response.text()
-  if (text === '') return undefined
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    if (!response.ok) return undefined
-    throw new KubeError(`${what}: the answer is not JSON`, { code: 0, cause })
-  }
 }
 
 function listOf<T>(body: unknown): List<T> {
@@ -380,20 +264,4 @@ function listOf<T>(body: unknown): List<T> {
       remainingItemCount: metadata.remainingItemCount,
     }),
   }
-}
-
-/**
- * How long to wait before the next try in ms, or undefined when there shall be none. 429 and a 503 were refused before
- * anything happened, so any request may be repeated; after a lost answer or another 5xx only an idempotent one.
- */
-function retryWaitMs(error: unknown, attempt: number, idempotent: boolean, clock: Clock): number | undefined {
-  if (!isKubeError(error) || isUnreadableApply(error)) return undefined
-  const refused = error.code === 429 || error.code === 503
-  const lost = error.code === 0 || error.code === 500 || error.code === 504
-  if (!refused && !(lost && idempotent)) return undefined
-  if (error.retryAfterSeconds !== undefined) {
-    const askedMs = error.retryAfterSeconds * 1000
-    return askedMs <= retryAfterMaxMs ? askedMs * (1 + clock.random() / 10) : undefined
-  }
-  return Math.min(firstBackoffMs * 2 ** attempt, backoffMaxMs) * (1 + clock.random())
 }
