@@ -12,6 +12,7 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: ['test/**/*.cluster.test.ts'],
+          globalSetup: ['test/control-plane/left-out.ts'],
         },
       },
       {
