@@ -36,7 +36,8 @@ const arrows: Record<string, string[]> = {
     'shared/watching',
     'shared',
   ],
-  knative: ['shared/kinds', 'shared/runtime', 'shared'],
+  // The Triggers filter on the very types that are sent.
+  knative: ['shared/kinds', 'shared/cloudevents', 'shared/runtime', 'shared'],
 }
 
 /** Decisions stay apart from I/O: these reach nothing that talks. */

@@ -1,0 +1,90 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { stringify } from 'yaml'
+import type { KubeObject } from '../shared/kinds/object.ts'
+import { customResourceDefinitions } from './crds.ts'
+import { eventing } from './eventing.ts'
+import { labelsOf, namespace } from './names.ts'
+import { rbac } from './rbac.ts'
+import { workloads } from './workloads.ts'
+
+/**
+ * The kustomize base in this folder, rendered: `npm run manifests` writes the files, with `--check` it only compares
+ * and ends with 1 where one differs. A test does the same.
+ */
+
+const folder = new URL('./', import.meta.url)
+const note = '# Rendered by render.ts: change the code beside it and run `npm run manifests`.\n'
+
+/** Each file's objects. Applied in the order of the names here. */
+export const manifests: Record<string, () => KubeObject[]> = {
+  'namespace.yaml': () => [namespaceObject()],
+  'crds.yaml': customResourceDefinitions,
+  'rbac.yaml': rbac,
+  'eventing.yaml': eventing,
+  'workloads.yaml': workloads,
+}
+
+/** Every file of the base by its name, with its text. */
+export function renderedFiles(): Record<string, string> {
+  const files = Object.entries(manifests).map(([file, objects]) => [file, yamlOf(objects())])
+  const kustomization = {
+    apiVersion: 'kustomize.config.k8s.io/v1beta1',
+    kind: 'Kustomization',
+    resources: Object.keys(manifests),
+  }
+  return { ...Object.fromEntries(files), 'kustomization.yaml': yamlOf([kustomization]) }
+}
+
+/** The names of the files that are not as the code renders them. */
+export function staleFiles(): string[] {
+  return Object.entries(renderedFiles())
+    .filter(([file, text]) => current(file) !== text)
+    .map(([file]) => file)
+}
+
+function namespaceObject(): KubeObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: {
+      name: namespace,
+      labels: {
+        ...labelsOf(),
+        // For installations where SinkBindings look only at namespaces that ask for it.
+        'bindings.knative.dev/include': 'true',
+        'pod-security.kubernetes.io/enforce': 'restricted',
+      },
+    },
+  }
+}
+
+function yamlOf(objects: object[]): string {
+  const documents = objects.map((object) => stringify(object, { lineWidth: 0, aliasDuplicateObjects: false }))
+  return note + documents.join('---\n')
+}
+
+function current(file: string): string | undefined {
+  try {
+    return readFileSync(new URL(file, folder), 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+function main(): void {
+  const stale = staleFiles()
+  if (process.argv.includes('--check')) {
+    for (const file of stale) console.error(`knative/${file} is not as the code renders it: npm run manifests`)
+    process.exitCode = stale.length === 0 ? 0 : 1
+    return
+  }
+  const files = renderedFiles()
+  for (const file of stale) {
+    writeFileSync(new URL(file, folder), files[file] ?? '')
+    console.info(`knative/${file} written`)
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) main()
