@@ -76,14 +76,15 @@ function current(file: string): string | undefined {
 function main(): void {
   const stale = staleFiles()
   if (process.argv.includes('--check')) {
-    for (const file of stale) console.error(`knative/${file} is not as the code renders it: npm run manifests`)
+    for (const file of stale)
+      process.stderr.write(`knative/${file} is not as the code renders it: npm run manifests\n`)
     process.exitCode = stale.length === 0 ? 0 : 1
     return
   }
   const files = renderedFiles()
   for (const file of stale) {
     writeFileSync(new URL(file, folder), files[file] ?? '')
-    console.info(`knative/${file} written`)
+    process.stdout.write(`knative/${file} written\n`)
   }
 }
 

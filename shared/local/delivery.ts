@@ -41,10 +41,21 @@ export interface Failure {
 }
 
 const errorDataLengthMax = 1024
+const deliveryFields = new Set([
+  'retry',
+  'backoffPolicy',
+  'backoffDelay',
+  'timeout',
+  'deadLetterSink',
+  'retryAfterMax',
+  'format',
+])
 
 /** Reads a `spec.delivery`. Throws, naming `what`, for what Knative's webhook refuses. */
 export function deliveryOf(what: string, spec: Record<string, unknown>): Delivery {
   const { retry, backoffPolicy, backoffDelay, timeout } = spec
+  const unknown = Object.keys(spec).find((key) => !deliveryFields.has(key))
+  if (unknown) throw new Error(`${what}.${unknown}: no field of a delivery`)
   if (retry !== undefined && !(Number.isInteger(retry) && Number(retry) >= 0))
     throw new Error(`${what}.retry: ${retry} is no number of retries`)
   if (backoffPolicy !== undefined && backoffPolicy !== 'linear' && backoffPolicy !== 'exponential')

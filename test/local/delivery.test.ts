@@ -114,6 +114,7 @@ describe('backoffMs, when it is tried again', () => {
   })
 
   it.each([
+    [{ backofPolicy: 'linear' }, /backofPolicy: no field/],
     [{ retry: -1 }, /retry/],
     [{ retry: 1.5 }, /retry/],
     [{ backoffPolicy: 'cubic' }, /backoffPolicy/],
