@@ -32,8 +32,18 @@ export function connectionError(what: string, cause: unknown): KubeError {
   if (cause instanceof KubeError) return cause
   if (cause instanceof TimeoutError)
     return new KubeError(`${what}: no answer in time`, { code: 0, reason: 'Timeout', cause })
-  return new KubeError(`${what}: no answer (${systemCode(cause) ?? 'connection failed'})`, { code: 0, cause })
+  const code = systemCode(cause)
+  return new KubeError(`${what}: no answer (${code ?? 'connection failed'})`, {
+    code: 0,
+    ...(code !== undefined && resetCodes.has(code) && { reason: connectionReset }),
+    cause,
+  })
 }
+
+/** The reason of a {@link KubeError} when the connection broke: mostly one that was kept and that the server closed. */
+export const connectionReset = 'ConnectionReset'
+
+const resetCodes = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
 
 function systemCode(error: unknown, depth = 0): string | undefined {
   if (!(error instanceof Error) || depth > 3) return undefined

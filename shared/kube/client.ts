@@ -38,6 +38,8 @@ export interface WatchOptions {
   /** The stream counts as dead when not a byte came for so long, in ms. */
   idleTimeoutMs?: number
   signal?: AbortSignal
+  /** Told when the server has accepted the watch. */
+  onOpen?: () => void
 }
 
 export interface ApplyOptions extends CallOptions {
@@ -236,6 +238,7 @@ export function kubeClient(options: ClientOptions): KubeClient {
         clock,
         idleTimeoutMs: watch.idleTimeoutMs,
         signal: watch.signal,
+        onOpen: watch.onOpen,
         open: (signal) =>
           transport.fetch(transport.baseUrl + path + queryOf(query), {
             method: 'GET',

@@ -1,5 +1,5 @@
 import { type Clock, withTimeout } from '../clock.ts'
-import { answerError, connectionError } from './answers.ts'
+import { answerError, connectionError, connectionReset } from './answers.ts'
 import { isKubeError, isUnreadableApply, KubeError } from './errors.ts'
 
 /** `fetch` as far as the client uses it; the embedded API serves one in process, `connect` one over the network. */
@@ -38,8 +38,11 @@ export interface ClientOptions {
   timeoutMs?: number
   /** Default 3. */
   retries?: number
-  /** Told of every answer, for metrics: `code` 0 when none came. */
-  onRequest?: (request: { method: string; code: number }) => void
+  /**
+   * Told of every answer, for metrics: `code` 0 when none came, and then whether a kept connection was reset (which
+   * happens in health) or something failed.
+   */
+  onRequest?: (request: { method: string; code: number; wasReset: boolean }) => void
 }
 
 const defaultTimeoutMs = 10_000
@@ -77,7 +80,7 @@ export function sender(options: ClientOptions): Send {
           const response = await transport.fetch(url, { method, headers, body, signal, redirect: 'error' })
           // Read here, so that the timeout covers the body too.
           const text = await response.text()
-          options.onRequest?.({ method, code: response.status })
+          options.onRequest?.({ method, code: response.status, wasReset: false })
           return new Response(nullBody.has(response.status) ? null : text, {
             status: response.status,
             headers: response.headers,
@@ -87,8 +90,9 @@ export function sender(options: ClientOptions): Send {
       )
     } catch (error) {
       request.signal?.throwIfAborted()
-      options.onRequest?.({ method, code: 0 })
-      throw connectionError(what, error)
+      const failure = connectionError(what, error)
+      options.onRequest?.({ method, code: 0, wasReset: failure.reason === connectionReset })
+      throw failure
     }
   }
 
@@ -108,7 +112,7 @@ export function sender(options: ClientOptions): Send {
       } catch (error) {
         const waitMs = attempt < retries ? retryWaitMs(error, attempt, idempotent, clock) : undefined
         if (waitMs === undefined) throw error
-        await clock.sleep(waitMs, request.signal)
+        if (waitMs > 0) await clock.sleep(waitMs, request.signal)
       }
     }
   }
@@ -139,13 +143,15 @@ async function parsed(response: Response, what: string): Promise<unknown> {
 
 /**
  * How long to wait before the next try in ms, or undefined when there shall be none. 429 and a 503 were refused before
- * anything happened, so any request may be repeated; after a lost answer or another 5xx only an idempotent one.
+ * anything happened, so any request may be repeated; after a lost answer or another 5xx only an idempotent one. The
+ * first reset is repeated at once: the server has closed a connection that was kept, it is not in trouble.
  */
 function retryWaitMs(error: unknown, attempt: number, idempotent: boolean, clock: Clock): number | undefined {
   if (!isKubeError(error) || isUnreadableApply(error)) return undefined
   const refused = error.code === 429 || error.code === 503
   const lost = error.code === 0 || error.code === 500 || error.code === 504
   if (!refused && !(lost && idempotent)) return undefined
+  if (error.reason === connectionReset && attempt === 0) return 0
   if (error.retryAfterSeconds !== undefined) {
     const askedMs = error.retryAfterSeconds * 1000
     return askedMs <= retryAfterMaxMs ? askedMs * (1 + clock.random() / 10) : undefined

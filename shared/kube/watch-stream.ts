@@ -20,6 +20,8 @@ export interface WatchStream {
   clock: Clock
   idleTimeoutMs: number | undefined
   signal: AbortSignal | undefined
+  /** Told when the server has accepted the watch, which is long before the first event where nothing happens. */
+  onOpen: (() => void) | undefined
   open(signal: AbortSignal): Promise<Response>
 }
 
@@ -38,11 +40,12 @@ export async function* readWatch(stream: WatchStream): AsyncGenerator<WatchEvent
   const idle = idleTimer(clock, connection)
   try {
     idle.restart(openTimeoutMs)
-    const response = await stream.open(connection.signal)
+    const response = await orAborted(stream.open(connection.signal), connection.signal)
     if (!response.ok) throw answerError(what, response, await response.json().catch(() => undefined))
+    stream.onOpen?.()
     idle.restart(stream.idleTimeoutMs)
-    for await (const line of linesOf(response, () => idle.restart(stream.idleTimeoutMs)))
-      yield eventOf(what, line)
+    const onBytes = () => idle.restart(stream.idleTimeoutMs)
+    for await (const line of linesOf(response, connection.signal, onBytes)) yield eventOf(what, line)
   } catch (error) {
     signal?.throwIfAborted()
     throw connectionError(what, connection.signal.aborted ? connection.signal.reason : error)
@@ -53,18 +56,50 @@ export async function* readWatch(stream: WatchStream): AsyncGenerator<WatchEvent
   }
 }
 
-async function* linesOf(response: Response, onBytes: () => void): AsyncGenerator<string> {
+/** The abort must count even for a wire that does not listen to it. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let onAbort = () => {}
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+async function* linesOf(
+  response: Response,
+  signal: AbortSignal,
+  onBytes: () => void,
+): AsyncGenerator<string> {
+  const reader = response.body?.getReader()
+  if (!reader) return
+  const cancel = () => {
+    reader.cancel(signal.reason).catch(() => {})
+  }
+  signal.addEventListener('abort', cancel, { once: true })
   const decoder = new TextDecoder()
   let rest = ''
-  for await (const chunk of response.body ?? []) {
-    onBytes()
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    if (rest.length > lineLengthMax)
-      throw new KubeError(`A watch event is longer than ${lineLengthMax} bytes`, { code: 0 })
-    for (const line of lines) if (line.trim() !== '') yield line
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      signal.throwIfAborted()
+      // The server ends each event with a line feed: what is left was cut off, and comes again with the next watch.
+      if (done) return
+      onBytes()
+      const lines = (rest + decoder.decode(value, { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      if (rest.length > lineLengthMax)
+        throw new KubeError(`A watch event is longer than ${lineLengthMax} bytes`, { code: 0 })
+      for (const line of lines) if (line.trim() !== '') yield line
+    }
+  } finally {
+    signal.removeEventListener('abort', cancel)
+    cancel()
   }
-  // The server ends each event with a line feed: what is left was cut off, and comes again with the next watch.
 }
 
 function eventOf(what: string, line: string): WatchEvent {
@@ -79,27 +114,37 @@ function eventOf(what: string, line: string): WatchEvent {
   throw statusError(what, status.code ?? 500, status, status.details?.retryAfterSeconds)
 }
 
-/** Aborts `connection` when it was not restarted for the time given at the last restart. */
+/**
+ * Aborts `connection` when it was not restarted for the time given at the last restart. A later deadline costs nothing:
+ * the sleeper looks again when it wakes; an earlier one wakes it.
+ */
 function idleTimer(clock: Clock, connection: AbortController) {
   let deadlineMs = Number.POSITIVE_INFINITY
-  const stopped = new AbortController()
-  let running = false
-  async function run(): Promise<void> {
-    while (!stopped.signal.aborted) {
-      const leftMs = deadlineMs - clock.monotonicMs()
-      if (leftMs <= 0) return connection.abort(new TimeoutError('The watch was silent for too long'))
-      if (leftMs === Number.POSITIVE_INFINITY) break
-      await clock.sleep(leftMs, stopped.signal)
-    }
-    running = false
+  let wakesAtMs = Number.POSITIVE_INFINITY
+  let sleeper = new AbortController()
+
+  function sleepUntilDeadline(): void {
+    sleeper.abort()
+    sleeper = new AbortController()
+    wakesAtMs = deadlineMs
+    clock.sleep(deadlineMs - clock.monotonicMs(), sleeper.signal).then(onWake, () => {})
   }
+
+  function onWake(): void {
+    wakesAtMs = Number.POSITIVE_INFINITY
+    if (deadlineMs <= clock.monotonicMs())
+      connection.abort(new TimeoutError('The watch was silent for too long'))
+    else if (deadlineMs !== Number.POSITIVE_INFINITY) sleepUntilDeadline()
+  }
+
   return {
     restart(ms: number | undefined): void {
       deadlineMs = ms === undefined ? Number.POSITIVE_INFINITY : clock.monotonicMs() + ms
-      if (running || ms === undefined) return
-      running = true
-      run().catch(() => {})
+      if (deadlineMs < wakesAtMs) sleepUntilDeadline()
     },
-    stop: () => stopped.abort(),
+    stop(): void {
+      deadlineMs = Number.POSITIVE_INFINITY
+      sleeper.abort()
+    },
   }
 }
