@@ -1,0 +1,192 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { KubeObject, ObjectMeta, StoredObject } from '../kinds/object.ts'
+import { generatedName, type ServerContext, stampOf, uidFrom } from './context.ts'
+import { recordManager, type WriteOptions } from './managers.ts'
+import { metadataCauses } from './metadata.ts'
+import { type ApiResource, keyOf } from './resources.ts'
+import {
+  alreadyExists,
+  badRequest,
+  conflict,
+  failure,
+  forbidden,
+  internalError,
+  invalid,
+  notFound,
+  uidMismatch,
+} from './status.ts'
+
+/** The writes of the API on objects that are already read and pruned; no HTTP here, so controllers use them too. */
+
+export interface Place {
+  namespace?: string | undefined
+  name: string
+}
+
+/** Stores a new object. Throws 404 (namespace), 403 (namespace going away), 409 and 422. */
+export function createObject(
+  ctx: ServerContext,
+  resource: ApiResource,
+  namespace: string | undefined,
+  object: KubeObject,
+  options: WriteOptions & { isManaged?: boolean },
+): StoredObject {
+  const named = withNewMetadata(ctx, resource, namespace, object)
+  admitNamespace(ctx, resource, namespace, named.metadata?.name ?? '')
+  const prepared = resource.rules.prepareCreate(named)
+  check(resource, prepared, undefined)
+  const created = options.isManaged ? prepared : recordManager(ctx, resource, undefined, prepared, options)
+  const { name = '' } = created.metadata ?? {}
+  const key = keyOf(resource, namespace, name)
+  if (ctx.store.get(resource.storage, key)) throw alreadyExists(resource, name)
+  if (object.metadata?.resourceVersion)
+    throw internalError('resourceVersion should not be set on objects to be created', '')
+  if (options.dryRun) return created as StoredObject
+  return ctx.store.put(resource.storage, key, created as StoredObject)
+}
+
+function withNewMetadata(
+  ctx: ServerContext,
+  resource: ApiResource,
+  namespace: string | undefined,
+  object: KubeObject,
+): KubeObject {
+  const given = object.metadata ?? {}
+  if (given.namespace && given.namespace !== (namespace ?? ''))
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+  const name = given.name || (given.generateName ? generatedName(given.generateName, ctx.clock) : undefined)
+  const { deletionTimestamp: _1, deletionGracePeriodSeconds: _2, resourceVersion: _3, ...kept } = given
+  const metadata: ObjectMeta = {
+    ...withoutSelfLink(kept),
+    ...(name && { name }),
+    ...(resource.namespaced && namespace !== undefined && { namespace }),
+    uid: uidFrom(ctx.clock),
+    creationTimestamp: stampOf(ctx.clock.now()),
+    ...(resource.rules.hasGeneration && { generation: 1 }),
+  }
+  return { ...object, metadata }
+}
+
+function withoutSelfLink(metadata: ObjectMeta & { selfLink?: string }): ObjectMeta {
+  const { selfLink: _, ...rest } = metadata
+  return rest
+}
+
+/** Nothing is created in a namespace that is not there or on its way out. */
+export function admitNamespace(
+  ctx: ServerContext,
+  resource: ApiResource,
+  namespace: string | undefined,
+  name: string,
+): void {
+  if (!resource.namespaced || namespace === undefined) return
+  const found = ctx.store.get('namespaces', namespace)
+  if (!found) throw notFound({ group: '', kind: 'Namespace', plural: 'namespaces' }, namespace)
+  if (!found.metadata.deletionTimestamp) return
+  const why = `unable to create new content in namespace ${namespace} because it is being terminated`
+  const { status } = forbidden(resource, name, why)
+  const message = `namespace ${namespace} is being terminated`
+  throw failure(403, 'Forbidden', status.message ?? '', {
+    ...status.details,
+    causes: [{ reason: 'NamespaceTerminating', message, field: 'metadata.namespace' }],
+  })
+}
+
+function check(resource: ApiResource, object: KubeObject, live: KubeObject | undefined): void {
+  const { rules } = resource
+  const causes = [...metadataCauses(object, live, rules.nameProblem), ...rules.validate(object, live)]
+  const isRepeated = (field: string, message: string, index: number) =>
+    causes.findIndex((other) => other.field === field && other.message === message) < index
+  const distinct = causes.filter(({ field, message }, index) => !isRepeated(field, message, index))
+  if (distinct.length > 0) throw invalid(resource, object.metadata?.name ?? '', distinct)
+}
+
+/**
+ * Puts what `change` makes of the live object in its place. Writes nothing when nothing would change; removes the object when it
+ * is being deleted and its last finalizer goes. Throws 404, 409 and 422.
+ */
+export function updateObject(
+  ctx: ServerContext,
+  resource: ApiResource,
+  place: Place,
+  change: (live: StoredObject) => KubeObject,
+  options: WriteOptions & { isManaged?: boolean },
+): StoredObject {
+  const key = keyOf(resource, place.namespace, place.name)
+  const live = ctx.store.get(resource.storage, key)
+  if (!live) throw notFound(resource, place.name)
+  const changed = change(live)
+  checkVersion(resource, place, changed, live)
+  const prepared = prepareUpdate(resource, changed, live, options.subresource)
+  check(resource, prepared, live)
+  const next = options.isManaged ? prepared : recordManager(ctx, resource, live, prepared, options)
+  if (isFinished(next)) {
+    if (!options.dryRun) ctx.store.remove(resource.storage, key)
+    return next as StoredObject
+  }
+  if (isDeepStrictEqual(next, live)) return live
+  return options.dryRun ? (next as StoredObject) : ctx.store.put(resource.storage, key, next as StoredObject)
+}
+
+function checkVersion(resource: ApiResource, place: Place, changed: KubeObject, live: StoredObject): void {
+  const { resourceVersion, uid } = changed.metadata ?? {}
+  if (resourceVersion && !/^\d+$/.test(resourceVersion))
+    throw internalError(`strconv.ParseUint: parsing ${JSON.stringify(resourceVersion)}: invalid syntax`, '')
+  if (uid && uid !== live.metadata.uid)
+    throw uidMismatch(resource, place, { asked: uid, live: live.metadata.uid })
+  if (resourceVersion && resourceVersion !== '0' && resourceVersion !== live.metadata.resourceVersion)
+    throw conflict(resource, place.name)
+}
+
+/** What no client may change is taken from the live object; generation counts the changes of the spec. */
+function prepareUpdate(
+  resource: ApiResource,
+  changed: KubeObject,
+  live: StoredObject,
+  subresource: string | undefined,
+): KubeObject {
+  const { rules } = resource
+  const given =
+    subresource === 'status' ? rules.prepareStatus(changed, live) : rules.prepareUpdate(changed, live)
+  const { creationTimestamp, deletionGracePeriodSeconds, generation, namespace, uid, resourceVersion } =
+    live.metadata
+  const deletionTimestamp = given.metadata?.deletionTimestamp ?? live.metadata.deletionTimestamp
+  const { generation: _1, deletionGracePeriodSeconds: _2, ...kept } = withoutSelfLink(given.metadata ?? {})
+  const isNewSpec = rules.hasGeneration && subresource !== 'status' && isSpecChange(resource, given, live)
+  const metadata: ObjectMeta = {
+    ...kept,
+    ...(namespace !== undefined && { namespace }),
+    uid: given.metadata?.uid ?? uid,
+    resourceVersion,
+    ...(generation !== undefined && { generation: generation + (isNewSpec ? 1 : 0) }),
+    ...(creationTimestamp && { creationTimestamp }),
+    ...(deletionTimestamp && { deletionTimestamp }),
+    ...(deletionGracePeriodSeconds !== undefined && { deletionGracePeriodSeconds }),
+  }
+  return { ...given, metadata: withoutEmpty(metadata) }
+}
+
+/** Empty maps and lists of metadata are not stored. */
+function withoutEmpty(metadata: ObjectMeta): ObjectMeta {
+  const isEmpty = (value: unknown) =>
+    value === undefined || value === null || (typeof value === 'object' && Object.keys(value).length === 0)
+  return Object.fromEntries(Object.entries(metadata).filter(([, value]) => !isEmpty(value)))
+}
+
+function isSpecChange(resource: ApiResource, next: KubeObject, live: KubeObject): boolean {
+  const spec = ({ metadata: _1, status: _2, ...rest }: KubeObject) => rest
+  const ofDeployment = resource.kind === 'Deployment' && resource.group === 'apps'
+  // A Deployment's annotations count too: they are copied to its ReplicaSets.
+  if (ofDeployment && !isDeepStrictEqual(next.metadata?.annotations ?? {}, live.metadata?.annotations ?? {}))
+    return true
+  return !isDeepStrictEqual(spec(next), spec(live))
+}
+
+/** Whether the last thing that kept an object being deleted is gone. */
+export function isFinished(object: KubeObject): boolean {
+  const { deletionTimestamp, finalizers = [] } = object.metadata ?? {}
+  if (!deletionTimestamp || finalizers.length > 0) return false
+  if (object.kind !== 'Namespace') return true
+  const spec = object.spec as { finalizers?: string[] } | undefined
+  return (spec?.finalizers ?? []).length === 0
+}

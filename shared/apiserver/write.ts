@@ -1,0 +1,99 @@
+import { isObject, type KubeObject, type StoredObject } from '../kinds/object.ts'
+import { readObject } from './body.ts'
+import type { ServerContext } from './context.ts'
+import { createObject, type Place, updateObject } from './operations.ts'
+import { type FieldValidation, writeQuery } from './options.ts'
+import type { Target } from './request.ts'
+import { type ApiResource, keyOf } from './resources.ts'
+import { scaleOf, withScale } from './scale.ts'
+import { badRequest, notFound, uidMismatch } from './status.ts'
+
+/** What a write gives back: the object, whether it is new, and what the client should be warned of. */
+export interface Written {
+  object: StoredObject | KubeObject
+  isNew: boolean
+  warnings: string[]
+}
+
+/** Drops what the kind does not know, as `fieldValidation` says. Throws 400 with Strict. */
+export function decoded(
+  resource: ApiResource,
+  given: KubeObject,
+  validation: FieldValidation,
+): { object: KubeObject; warnings: string[] } {
+  const seen = resource.view ? resource.view.fromWire(given) : given
+  const { object, unknown } = resource.rules.decode(seen)
+  const problems = unknown.map((path) => `unknown field ${JSON.stringify(path)}`)
+  if (validation === 'Strict' && problems.length > 0)
+    throw badRequest(
+      `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}: strict decoding error: ${problems.join(', ')}`,
+    )
+  return { object, warnings: validation === 'Warn' ? problems : [] }
+}
+
+export async function create(
+  ctx: ServerContext,
+  target: Target,
+  request: Request,
+  url: URL,
+): Promise<Written> {
+  const { resource, namespace } = target
+  const query = writeQuery(request, url.searchParams, 'CreateOptions')
+  const { object, warnings } = decoded(resource, await readObject(request, resource), query.fieldValidation)
+  return { object: createObject(ctx, resource, namespace, object, query), isNew: true, warnings }
+}
+
+export async function replace(
+  ctx: ServerContext,
+  target: Target,
+  request: Request,
+  url: URL,
+): Promise<Written> {
+  const { resource, namespace, name = '', subresource } = target
+  const query = writeQuery(request, url.searchParams, 'UpdateOptions')
+  const place = { namespace, name }
+  const options = { ...query, subresource }
+  if (subresource === 'scale') {
+    const scale = await readScale(request, resource)
+    const scaled = updateObject(ctx, resource, place, (live) => withScale(resource, live, scale), options)
+    return { object: scaleOf(resource, scaled), isNew: false, warnings: [] }
+  }
+  const { object, warnings } = decoded(resource, await readObject(request, resource), query.fieldValidation)
+  checkPlace(object, place)
+  const isThere = ctx.store.get(resource.storage, keyOf(resource, namespace, name)) !== undefined
+  if (!isThere && !subresource && resource.rules.createsOnUpdate)
+    return { object: createByUpdate(ctx, resource, place, object, options), isNew: true, warnings }
+  if (!isThere) throw notFound(resource, name)
+  return { object: updateObject(ctx, resource, place, () => object, options), isNew: false, warnings }
+}
+
+/** A resourceVersion on a name that is not there is ignored; a uid is not. */
+function createByUpdate(
+  ctx: ServerContext,
+  resource: ApiResource,
+  place: Place,
+  object: KubeObject,
+  options: Parameters<typeof createObject>[4],
+): StoredObject {
+  const { resourceVersion: _, uid, ...metadata } = object.metadata ?? {}
+  if (uid) throw uidMismatch(resource, place, { asked: uid, live: '' })
+  return createObject(ctx, resource, place.namespace, { ...object, metadata }, options)
+}
+
+async function readScale(request: Request, resource: ApiResource): Promise<KubeObject> {
+  const scaleResource = { ...resource, group: 'autoscaling', version: 'v1', kind: 'Scale' }
+  return readObject(request, scaleResource)
+}
+
+/** The body must be about the object that the path names. Throws 400. */
+export function checkPlace(object: KubeObject, place: Place): void {
+  const { name, namespace } = isObject(object.metadata) ? object.metadata : {}
+  if (!name)
+    throw badRequest(
+      `the name of the object (${place.name} based on URL) was undeterminable: name must be provided`,
+    )
+  if (name !== place.name)
+    throw badRequest(`the name of the object (${name}) does not match the name on the URL (${place.name})`)
+  if (namespace && namespace !== (place.namespace ?? ''))
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+}
