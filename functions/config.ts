@@ -1,0 +1,85 @@
+import { type SinkConfig, sinkConfig } from '../shared/cloudevents/sink-config.ts'
+import { isDns1123Label } from '../shared/kinds/mutants.ts'
+
+export type Adoption = 'label' | 'legacy' | 'always'
+
+/** What a function is told by its environment. */
+export interface FunctionConfig {
+  /** `PORT`; 0 takes any free one. Default 8080. */
+  port: number
+  /** `HOST`. Default all addresses. */
+  host: string
+  /** `LOG_LEVEL`. Default info. */
+  logLevel: string
+  /** `CLUSTER_NAME`: stands in the source of every event. Default "default". */
+  cluster: string
+  /** `ADOPTION`: which Deployments of our children's names are taken over. Default label. */
+  adoption: Adoption
+  /** `REPLY_EVENTS`: whether a reconcile that wrote something replies with an event. Default false. */
+  replies: boolean
+  /** `DEADLINE_SECONDS`: how long the work on one event may take. Default 25. */
+  deadlineMs: number
+  /** `DRAIN_SECONDS`: how long a shutdown may take. Default 28. */
+  drainMs: number
+  /** `WATCH_NAMESPACES`: comma separated. Default all. */
+  namespaces: string[] | undefined
+  /** `K_SINK` and what belongs to it. */
+  sink: SinkConfig | undefined
+}
+
+type Environment = Record<string, string | undefined>
+
+const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+const adoptions: Adoption[] = ['label', 'legacy', 'always']
+
+/** Reads a function's configuration. Throws an Error that names the variable whose value is not valid. */
+export function functionConfig(env: Environment): FunctionConfig {
+  return {
+    port: integer(env, 'PORT', 8080, 0, 65_535),
+    host: env.HOST || '0.0.0.0',
+    logLevel: oneOf(env, 'LOG_LEVEL', levels, 'info'),
+    cluster: clusterName(env),
+    adoption: oneOf(env, 'ADOPTION', adoptions, 'label'),
+    replies: oneOf(env, 'REPLY_EVENTS', ['true', 'false'], 'false') === 'true',
+    deadlineMs: integer(env, 'DEADLINE_SECONDS', 25, 1, 3_600) * 1_000,
+    drainMs: integer(env, 'DRAIN_SECONDS', 28, 1, 3_600) * 1_000,
+    namespaces: namespacesOf(env),
+    sink: sinkConfig(env),
+  }
+}
+
+function integer(env: Environment, name: string, fallback: number, min: number, max: number): number {
+  const text = env[name]?.trim()
+  if (!text) return fallback
+  const value = Number(text)
+  if (!/^\d+$/.test(text) || value < min || value > max)
+    throw new Error(`${name} is not a whole number from ${min} to ${max}`)
+  return value
+}
+
+function oneOf<T extends string>(env: Environment, name: string, values: readonly T[], fallback: T): T {
+  const text = env[name]?.trim()
+  if (!text) return fallback
+  const value = values.find((candidate) => candidate === text)
+  if (value === undefined) throw new Error(`${name} is none of ${values.join(', ')}`)
+  return value
+}
+
+function clusterName(env: Environment): string {
+  const name = env.CLUSTER_NAME?.trim() || 'default'
+  if (!/^[A-Za-z0-9._-]{1,100}$/.test(name))
+    throw new Error('CLUSTER_NAME may have letters, digits, dots, underscores and hyphens only')
+  return name
+}
+
+function namespacesOf(env: Environment): string[] | undefined {
+  const names = (env.WATCH_NAMESPACES ?? '')
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+  if (names.length === 0) return undefined
+  const wrong = names.find((name) => !isDns1123Label(name))
+  if (wrong !== undefined)
+    throw new Error(`WATCH_NAMESPACES holds ${JSON.stringify(wrong)}, which is no namespace`)
+  return [...new Set(names)].sort()
+}

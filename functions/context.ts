@@ -1,0 +1,22 @@
+import type { Clock } from '../shared/clock.ts'
+import type { KubeClient } from '../shared/kube/client.ts'
+import type { Logger } from '../shared/log.ts'
+import type { Metrics } from './metrics.ts'
+
+/** All that a function may touch. */
+export interface FunctionContext {
+  /** The function's name: stands in the log and in the source of what it sends. */
+  name: string
+  client: KubeClient
+  clock: Clock
+  log: Logger
+  metrics: Metrics
+  /** The cluster's name, for the source of events. */
+  cluster: string
+  /** How long the work on one event may take, in ms. */
+  deadlineMs: number
+  /** Aborted when the process begins to shut down. */
+  draining: AbortSignal
+  /** Takes work that goes on after its answer; a shutdown waits for it as long as it may. */
+  background(work: Promise<void>): void
+}
