@@ -107,7 +107,7 @@ const bans: { pattern: RegExp; except: RegExp; why: string }[] = [
   {
     pattern: /\bprocess\.(?:env|argv|exit|on|once)\b/,
     except:
-      /^(functions\/main\.ts|shared\/local\/run\.ts|knative\/[a-z-]+\.ts|shared\/runtime\/cli\.ts|shared\/cli\.ts)$/,
+      /^(functions\/main\.ts|shared\/local\/(?:run|tether)\.ts|knative\/[a-z-]+\.ts|shared\/runtime\/cli\.ts|shared\/cli\.ts)$/,
     why: 'only a command touches the process; all else is handed what it needs',
   },
   {

@@ -1,8 +1,9 @@
 import { Hono } from 'hono'
 import type { Clock } from '../clock.ts'
 import { type Delivery, deadLetter, type Failure } from './delivery.ts'
-import { type Dispatch, dispatch, gate, type Outcome, type Post } from './dispatch.ts'
+import { type Dispatch, dispatch, type Outcome, type Post } from './dispatch.ts'
 import type { Filter } from './filters.ts'
+import { gate } from './gate.ts'
 import { MalformedEvent, readEvent, type WireEvent, withAttributes } from './wire-event.ts'
 
 /** A Trigger with its references resolved. */
@@ -101,8 +102,8 @@ export function broker(options: BrokerOptions): Broker {
       onRetry: (tries, { reason }, waitMs) =>
         options.report({ kind: 'retrying', trigger: subscription.name, event, tries, reason, waitMs }),
     }
-    const enter = gates.get(subscription) ?? gate(triesAtOnceMax)
-    return dispatch(what, { post: options.post, clock: options.clock, signal: stopping.signal, enter })
+    const places = gates.get(subscription) ?? gate(triesAtOnceMax)
+    return dispatch(what, { post: options.post, clock: options.clock, signal: stopping.signal, places })
   }
 
   async function deliver(parcel: Parcel): Promise<void> {

@@ -1,5 +1,6 @@
 import { type Clock, TimeoutError, withTimeout } from '../clock.ts'
 import { type Answer, backoffMs, type Delivery, type Failure, verdictOf } from './delivery.ts'
+import type { Gate } from './gate.ts'
 import { headersOf, type WireEvent } from './wire-event.ts'
 
 /** `fetch` as far as events need it: in-cluster names are resolved by whoever hands it in. */
@@ -22,8 +23,8 @@ export interface DispatchContext {
   post: Post
   clock: Clock
   signal: AbortSignal
-  /** Takes a place among the tries under way; gives back how to leave it. */
-  enter(): Promise<() => void>
+  /** The places for tries under way. */
+  places: Gate
 }
 
 /** Where a Trigger sets no timeout: the in-memory channel gives any delivery up after this, in ms. */
@@ -37,7 +38,7 @@ const answerLengthMax = 1024 * 1024
  */
 export async function dispatch(what: Dispatch, ctx: DispatchContext): Promise<Outcome> {
   for (let attempt = 0; ; attempt++) {
-    const leave = await ctx.enter()
+    const leave = await ctx.places.enter(ctx.signal)
     const answer = await once(what, ctx).finally(leave)
     const verdict = verdictOf(answer)
     const tries = attempt + 1
@@ -91,24 +92,4 @@ function messageOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code
   if (error.cause !== undefined) return messageOf(error.cause)
   return code ?? error.message
-}
-
-/** Lets at most `size` in at once; the others wait in order. */
-export function gate(size: number): () => Promise<() => void> {
-  let free = size
-  const waiting: (() => void)[] = []
-  const leave = () => {
-    const next = waiting.shift()
-    if (next) next()
-    else free++
-  }
-  return async () => {
-    if (free > 0) free--
-    else await new Promise<void>((resolve) => waiting.push(resolve))
-    let left = false
-    return () => {
-      if (!left) leave()
-      left = true
-    }
-  }
 }

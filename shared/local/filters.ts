@@ -15,7 +15,7 @@ export interface SubscriptionFilter {
 }
 
 export interface TriggerFilters {
-  filter?: { attributes?: Record<string, string> }
+  filter?: { attributes?: Record<string, string> } | undefined
   filters?: SubscriptionFilter[]
 }
 
