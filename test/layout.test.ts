@@ -44,9 +44,22 @@ const arrows: Record<string, string[]> = {
 
 /** Decisions stay apart from I/O: these reach nothing that talks. */
 const pure: Record<string, RegExp> = {
-  'shared/reconcile/desired.ts': /^(shared\/kinds\/|shared\/reconcile\/)/,
-  'shared/reconcile/plan.ts': /^(shared\/kinds\/|shared\/reconcile\/)/,
-  'shared/reconcile/status.ts': /^(shared\/kinds\/|shared\/reconcile\/)/,
+  ...Object.fromEntries(
+    [
+      'adoption',
+      'base',
+      'child-state',
+      'coverage',
+      'desired',
+      'needs-work',
+      'plan',
+      'problems',
+      'repair',
+      'selector',
+      'status',
+      'values',
+    ].map((name) => [`shared/reconcile/${name}.ts`, /^(shared\/kinds\/|shared\/reconcile\/)/]),
+  ),
   'shared/runtime/lease.ts': /^shared\/kinds\//,
 }
 

@@ -1,5 +1,12 @@
 import { createHash } from 'node:crypto'
-import type { Condition, KubeObject, Ref, Resource, StoredObject } from './object.ts'
+import {
+  type Condition,
+  isObject,
+  type KubeObject,
+  type Ref,
+  type Resource,
+  type StoredObject,
+} from './object.ts'
 
 /** The two custom resources of group `neiam.org` (spec section 1) and the rules on their names. */
 
@@ -109,6 +116,21 @@ export function isDns1123Label(value: string): boolean {
 /** RFC 1123 subdomain, at most 253 characters: what names a Deployment or a Secret. */
 export function isDns1123Subdomain(value: string): boolean {
   return value.length <= nameLengthMax && dns1123Subdomain.test(value)
+}
+
+const printableAscii = /^[\x20-\x7e]+$/
+
+/**
+ * Whether Kubernetes takes `value` as the name of an environment variable: printable ASCII without `=`, as it stands
+ * since 1.34 (tried on 1.36; earlier versions took less and answer 422, which is then reported as such).
+ */
+export function isEnvName(value: string): boolean {
+  return printableAscii.test(value) && !value.includes('=')
+}
+
+/** What stands under the kind's list of variants, whatever it is: an old CRD may have let anything through. */
+export function variantsIn(kind: MutantKind, parent: KubeObject): unknown {
+  return isObject(parent.spec) ? parent.spec[kind.variantsField] : undefined
 }
 
 /**
