@@ -1,7 +1,6 @@
 import { type SinkConfig, sinkConfig } from '../shared/cloudevents/sink-config.ts'
 import { isDns1123Label } from '../shared/kinds/mutants.ts'
-
-export type Adoption = 'label' | 'legacy' | 'always'
+import type { Adoption } from '../shared/reconcile/adoption.ts'
 
 /** What a function is told by its environment. */
 export interface FunctionConfig {
@@ -15,6 +14,8 @@ export interface FunctionConfig {
   cluster: string
   /** `ADOPTION`: which Deployments of our children's names are taken over. Default label. */
   adoption: Adoption
+  /** `LEGACY_MANAGERS`: comma separated; the field managers of the older operator, for adoption legacy. */
+  legacyManagers: string[] | undefined
   /** `REPLY_EVENTS`: whether a reconcile that wrote something replies with an event. Default false. */
   replies: boolean
   /** `DEADLINE_SECONDS`: how long the work on one event may take. Default 25. */
@@ -23,6 +24,8 @@ export interface FunctionConfig {
   drainMs: number
   /** `WATCH_NAMESPACES`: comma separated. Default all. */
   namespaces: string[] | undefined
+  /** `POD_NAME`, else `HOSTNAME`: which process reports. */
+  instance: string
   /** `K_SINK` and what belongs to it. */
   sink: SinkConfig | undefined
 }
@@ -40,10 +43,12 @@ export function functionConfig(env: Environment): FunctionConfig {
     logLevel: oneOf(env, 'LOG_LEVEL', levels, 'info'),
     cluster: clusterName(env),
     adoption: oneOf(env, 'ADOPTION', adoptions, 'label'),
+    legacyManagers: listOf(env.LEGACY_MANAGERS),
     replies: oneOf(env, 'REPLY_EVENTS', ['true', 'false'], 'false') === 'true',
     deadlineMs: integer(env, 'DEADLINE_SECONDS', 25, 1, 3_600) * 1_000,
     drainMs: integer(env, 'DRAIN_SECONDS', 28, 1, 3_600) * 1_000,
     namespaces: namespacesOf(env),
+    instance: env.POD_NAME || env.HOSTNAME || 'local',
     sink: sinkConfig(env),
   }
 }
@@ -73,13 +78,15 @@ function clusterName(env: Environment): string {
 }
 
 function namespacesOf(env: Environment): string[] | undefined {
-  const names = (env.WATCH_NAMESPACES ?? '')
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '')
-  if (names.length === 0) return undefined
-  const wrong = names.find((name) => !isDns1123Label(name))
+  const names = listOf(env.WATCH_NAMESPACES)
+  const wrong = names?.find((name) => !isDns1123Label(name))
   if (wrong !== undefined)
     throw new Error(`WATCH_NAMESPACES holds ${JSON.stringify(wrong)}, which is no namespace`)
-  return [...new Set(names)].sort()
+  return names
+}
+
+function listOf(text: string | undefined): string[] | undefined {
+  const names = (text ?? '').split(',').map((name) => name.trim())
+  const given = [...new Set(names.filter((name) => name !== ''))]
+  return given.length === 0 ? undefined : given
 }

@@ -1,0 +1,71 @@
+import type { Hono } from 'hono'
+import { version } from '../shared/version.ts'
+import type { FunctionConfig } from './config.ts'
+import type { FunctionContext } from './context.ts'
+
+/** One process's app, and what must be undone when it ends. */
+export interface App {
+  app: Pick<Hono, 'fetch'>
+  stop?(): Promise<void>
+}
+
+export type MakeApp = (ctx: FunctionContext, config: FunctionConfig) => Promise<App>
+
+/** The functions by name. Each is loaded only when it is the one asked for: every module costs time at a cold start. */
+export const apps: Record<string, MakeApp> = {
+  mutation: async (ctx, config) => {
+    const { mutationApp } = await import('./mutation.ts')
+    return { app: mutationApp(await reconcilerContext(ctx, config)) }
+  },
+  'mutant-deployment': async (ctx, config) => {
+    const { mutantDeploymentApp } = await import('./mutant-deployment.ts')
+    return { app: mutantDeploymentApp(await reconcilerContext(ctx, config)) }
+  },
+  resync: resyncApp,
+  'dead-letter': async (ctx, config) => {
+    const { deadLetterApp } = await import('./dead-letter.ts')
+    return { app: deadLetterApp({ ...ctx, record: await recorder(ctx, config) }) }
+  },
+}
+
+async function resyncApp(ctx: FunctionContext, config: FunctionConfig): Promise<App> {
+  if (!config.sink) throw new Error('The resync needs K_SINK, where its events go')
+  const [{ resyncApp: make }, { sink }, { needsWork }] = await Promise.all([
+    import('./resync.ts'),
+    import('../shared/cloudevents/sink.ts'),
+    import('../shared/reconcile/needs-work.ts'),
+  ])
+  const { clock } = ctx
+  const out = sink({
+    ...config.sink,
+    clock,
+    userAgent: userAgent(ctx.name),
+    onReset: () => ctx.metrics.note('mutantops_sink_resets_total'),
+  })
+  const app = make({
+    ...ctx,
+    sink: out,
+    namespaces: config.namespaces,
+    needsWork: ({ kind, parent, children }) =>
+      needsWork(kind, parent, children, { ...adoption(config), now: clock.now() }),
+  })
+  return { app, stop: () => out.close() }
+}
+
+async function reconcilerContext(ctx: FunctionContext, config: FunctionConfig) {
+  return { ...ctx, ...adoption(config), replies: config.replies, record: await recorder(ctx, config) }
+}
+
+function adoption({ adoption, legacyManagers }: FunctionConfig) {
+  return { adoption, legacyManagers }
+}
+
+async function recorder({ name, client, clock }: FunctionContext, { instance }: FunctionConfig) {
+  const { objectEventRecorder } = await import('../shared/reconcile/object-events.ts')
+  return objectEventRecorder({ client, clock, reporter: { controller: `neiam.org/${name}`, instance } })
+}
+
+/** Who asks, in every request: `mutantops/0.1.0 (mutation)`. */
+export function userAgent(name: string): string {
+  return `mutantops/${version} (${name})`
+}
