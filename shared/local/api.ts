@@ -1,0 +1,110 @@
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { stringify } from 'yaml'
+import { apiServer } from '../apiserver/server.ts'
+import type { Clock } from '../clock.ts'
+import { type KubeClient, kubeClient } from '../kube/client.ts'
+import { connect } from '../kube/connect.ts'
+import { version } from '../version.ts'
+
+export interface ApiOptions {
+  /** The user's cluster; without it the embedded API. */
+  cluster: { kubeconfig: string | undefined; context: string | undefined } | undefined
+  /** Where files of this run are written. */
+  folder: string
+  env: Record<string, string | undefined>
+  clock: Clock
+}
+
+/** The Kubernetes API of a run. */
+export interface Api {
+  client: KubeClient
+  isEmbedded: boolean
+  /** For people: where it is. */
+  describe: string
+  /** KUBECONFIG for the processes, and for the user's kubectl. */
+  kubeconfig: string
+  /** The namespace of a sample that names none. */
+  namespace: string
+  stop(): Promise<void>
+}
+
+const userAgent = `mutantops/${version} (local)`
+
+/** Opens the API. Throws when the cluster cannot be found in the kubeconfig or does not answer. */
+export async function openApi(options: ApiOptions): Promise<Api> {
+  return options.cluster ? userCluster(options, options.cluster) : embedded(options)
+}
+
+async function embedded({ folder, clock }: ApiOptions): Promise<Api> {
+  const server = apiServer({ clock })
+  const { url } = await server.listen()
+  const kubeconfig = join(folder, 'kubeconfig')
+  await writePrivate(kubeconfig, stringify(server.kubeconfig(url)))
+  return {
+    client: kubeClient({ transport: server.transport(), clock, userAgent }),
+    isEmbedded: true,
+    describe: `${url} (embedded; it ends with this process)`,
+    kubeconfig,
+    namespace: 'default',
+    stop: () => server.stop(),
+  }
+}
+
+async function userCluster(
+  { folder, env, clock }: ApiOptions,
+  { kubeconfig, context }: NonNullable<ApiOptions['cluster']>,
+): Promise<Api> {
+  const connection = await connect({
+    env: withoutPod(env),
+    kubeconfig: kubeconfig && resolve(kubeconfig),
+    context,
+    clock,
+  })
+  const client = kubeClient({ transport: connection, clock, userAgent })
+  try {
+    await client.request('GET', '/version', { retries: 0, timeoutMs: answerWithinMs })
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+  const files = kubeconfig ? resolve(kubeconfig) : (env.KUBECONFIG ?? join(env.HOME ?? '', '.kube', 'config'))
+  return {
+    client,
+    isEmbedded: false,
+    describe: `${connection.baseUrl} (${connection.describe})`,
+    kubeconfig: context ? await withContext(files, context, folder) : files,
+    namespace: connection.namespace,
+    stop: () => connection.close(),
+  }
+}
+
+const answerWithinMs = 5_000
+
+/** A run is never meant for the cluster whose pod it may happen to be in. */
+function withoutPod(env: Record<string, string | undefined>): Record<string, string | undefined> {
+  return { ...env, KUBERNETES_SERVICE_HOST: undefined }
+}
+
+/** Of several kubeconfigs the first that names a current-context wins: a small one before the user's chooses it. */
+async function withContext(files: string, context: string, folder: string): Promise<string> {
+  const chooser = join(folder, 'context.yaml')
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': context,
+    clusters: [],
+    users: [],
+    contexts: [],
+  }
+  await writePrivate(chooser, stringify(config))
+  return `${chooser}:${files}`
+}
+
+async function writePrivate(file: string, text: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true })
+  // The mode counts only for a new file, so one that exists is closed before anything is written to it.
+  await writeFile(file, '', { mode: 0o600 })
+  await chmod(file, 0o600)
+  await writeFile(file, text)
+}

@@ -1,0 +1,60 @@
+import { createColors } from 'picocolors'
+import type { Line } from './narrator.ts'
+
+/** How text looks: with colours on a terminal, without elsewhere. */
+export interface Look {
+  strong(text: string): string
+  good(text: string): string
+  bad(text: string): string
+  quiet(text: string): string
+}
+
+export function look(hasColours: boolean): Look {
+  const { bold, green, red, dim } = createColors(hasColours)
+  return { strong: bold, good: green, bad: red, quiet: dim }
+}
+
+/** `  1.2 s  event       applied Mutation default/storefront → mutation` */
+export function lineText(line: Line, sinceStartMs: number, { good, bad, quiet }: Look): string {
+  const time = `${(sinceStartMs / 1000).toFixed(1)} s`.padStart(8)
+  const paint = { plain: (text: string) => text, good, bad, quiet }[line.tone]
+  return `${quiet(time)}  ${paint(`${line.word.padEnd(10)}  ${line.text}`)}`
+}
+
+/** What a user may try next. */
+export function hints(options: {
+  look: Look
+  samples: boolean
+  kubeconfig: string
+  api: { isEmbedded: boolean }
+}): string[] {
+  const { look, kubeconfig, samples } = options
+  const tries: [command: string, what: string][] = samples
+    ? [
+        ['kubectl get mutations,mutantdeployments,deployments', 'see what there is'],
+        ['kubectl edit mutation storefront', 'add or remove a variant, or change its instances'],
+        ['kubectl delete deployment storefront-dark', 'it comes back'],
+        ['kubectl delete mutantdeployment nginx-mutant', 'its Deployments go with it'],
+        ['kubectl get events', 'what a person should know (give a variant the label "Bad_Label")'],
+      ]
+    : [
+        ['kubectl apply -f knative/samples', 'two objects to begin with'],
+        ['kubectl get mutations,mutantdeployments,deployments', 'see what there is'],
+      ]
+  const width = Math.max(...tries.map(([command]) => command.length))
+  return [
+    '',
+    look.strong('Now try, in another terminal:'),
+    `  export KUBECONFIG=${kubeconfig}`,
+    ...tries.map(([command, what]) => `  ${command.padEnd(width)}  ${look.quiet(`# ${what}`)}`),
+    look.quiet('Ctrl-C ends it.'),
+    '',
+  ]
+}
+
+/** What remains after the end. */
+export function goodbye(isEmbedded: boolean): string {
+  return isEmbedded
+    ? 'Ending. The embedded API keeps nothing.'
+    : 'Ending. Objects, their Deployments and the two CRDs stay in the cluster; nothing looks after them now.'
+}

@@ -1,0 +1,72 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Command } from 'commander'
+import { systemClock } from '../clock.ts'
+import { version } from '../version.ts'
+import { sourceProgram } from './launch.ts'
+import { look } from './look.ts'
+import { session } from './session.ts'
+
+/** The command behind `npm start`. */
+
+interface Flags {
+  exitWhenReady?: true
+  kubeconfig?: string
+  context?: string
+  samples: boolean
+  built?: true
+  folder: string
+}
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+const command = new Command('mutantops')
+  .description(
+    'Runs the operator on this machine: an embedded Kubernetes API, an embedded Knative and the samples.',
+  )
+  .version(version)
+  .option('--exit-when-ready', 'end with 0 once both samples are Ready, with 1 after 60 s')
+  .option('--kubeconfig <file>', 'use the cluster of this kubeconfig in place of the embedded API')
+  .option('--context <name>', 'use this context (of --kubeconfig, else of KUBECONFIG or ~/.kube/config)')
+  .option('--no-samples', 'apply no samples')
+  .option('--built', 'run the bundles in dist/ (npm run build) in place of the sources')
+  .option('--folder <folder>', 'where kubeconfig and logs go', resolve(root, '.mutantops'))
+
+async function main(): Promise<number> {
+  const flags = command.parse().opts<Flags>()
+  const program = flags.built ? resolve(root, 'dist/main.js') : sourceProgram
+  if (!existsSync(program)) throw new Error(`${program} is not there: npm run build`)
+  const ending = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => {
+      // Asked twice: at once. The processes end by themselves when this one is gone.
+      if (ending.signal.aborted) process.exit(130)
+      ending.abort(new Error(signal))
+    })
+  const cluster =
+    flags.kubeconfig || flags.context ? { kubeconfig: flags.kubeconfig, context: flags.context } : undefined
+  return session({
+    cluster,
+    samples: flags.samples,
+    exitWhenReady: flags.exitWhenReady === true,
+    root,
+    folder: resolve(flags.folder),
+    program,
+    env: process.env,
+    clock: systemClock,
+    look: look(process.stdout.isTTY === true && !process.env.NO_COLOR),
+    print: (text) => process.stdout.write(`${text}\n`),
+    signal: ending.signal,
+  })
+}
+
+main().then(
+  (code) => {
+    process.exitCode = code
+  },
+  (error: unknown) => {
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
+    process.exitCode = 1
+  },
+)
