@@ -1,0 +1,11 @@
+import type { TestApi } from '../support/world.ts'
+import { children } from './suite/children.ts'
+import { ownership } from './suite/ownership.ts'
+import { variants } from './suite/variants.ts'
+
+/** The behaviour of a reconcile (spec section 2) on an API; it runs on the real one and on the embedded one. */
+export function reconcileSuite(api: TestApi): void {
+  children(api)
+  variants(api)
+  ownership(api)
+}
