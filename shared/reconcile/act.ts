@@ -3,7 +3,14 @@ import { deployments, type KubeObject, type StoredObject } from '../kinds/object
 import type { CallOptions, JsonPatchOperation, KubeClient } from '../kube/client.ts'
 import { isConflict, isKubeError, isNotFound, isServerTrouble, type KubeError } from '../kube/errors.ts'
 import type { Desired, DesiredVariant } from './desired.ts'
-import { type Observed, type PlanSettings, planVariant, type Step, type VariantPlan } from './plan.ts'
+import {
+  type Observed,
+  type PlanSettings,
+  planVariant,
+  refusedAt,
+  type Step,
+  type VariantPlan,
+} from './plan.ts'
 
 /** Carrying out what was planned for the children, one request after the other. */
 
@@ -157,7 +164,10 @@ function failed(act: Act, plan: VariantPlan, error: unknown): VariantPlan {
     return kept
   }
   if (isRefusal(error))
-    return { ...kept, verdict: { state: 'Failed', message: error.status?.message ?? error.message } }
+    return {
+      ...kept,
+      verdict: { state: 'Failed', message: `${refusedAt(plan)}${error.status?.message ?? error.message}` },
+    }
   act.trouble(error)
   return {
     ...kept,

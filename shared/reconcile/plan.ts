@@ -60,9 +60,20 @@ export function planAll(
     const plan = planVariant(desired, variant, byName.get(variant.name) ?? unlisted, settings)
     if (!plan.step) return plan
     if (desired.paused) return instead(plan, 'Progressing', 'Waits, because the object is paused')
-    const wasRefused = before?.state === 'Failed' && previous?.observedGeneration === settings.generation
-    return wasRefused && !settings.isResync ? instead(plan, 'Failed', before.message ?? '') : plan
+    const isSameSpec = previous?.observedGeneration === settings.generation
+    const wasRefused = before?.state === 'Failed' && before.message?.startsWith(refusedAt(plan))
+    return isSameSpec && wasRefused && !settings.isResync
+      ? instead(plan, 'Failed', before.message ?? '')
+      : plan
   })
+}
+
+/**
+ * How the message of a refusal begins. It also tells a later pass what was refused: when the Deployment that could not
+ * be changed is gone, making it is worth a try.
+ */
+export function refusedAt({ child }: Pick<VariantPlan, 'child'>): string {
+  return child ? 'It cannot be changed: ' : 'It cannot be made: '
 }
 
 function instead({ step: _, ...plan }: VariantPlan, state: VariantState, message: string): VariantPlan {
