@@ -25,7 +25,7 @@ function ownerRules(kind: Resource): Rule[] {
 /** Apply creates as well as changes, so it needs both verbs. */
 const childRules = [rule(deployments, ['get', 'list', 'create', 'patch', 'delete'])]
 /** A Kubernetes Event is made once, and a repeat raises its series. */
-const recordRules = [rule(events, ['create', 'get', 'patch', 'update'])]
+const recordRules = [rule(events, ['create', 'get', 'update'])]
 
 /** Rights in all namespaces (or, in another overlay, in some). */
 const clusterRules: Record<ProcessName, Rule[]> = {
