@@ -3,6 +3,7 @@ import type { ServerContext } from './context.ts'
 import { stampOf } from './context.ts'
 import { type CrdSpec, type CrdVersion, specOf } from './crd-rules.ts'
 import { customRules } from './custom-rules.ts'
+import { cleanupFinalizer, deleteObject } from './deletion.ts'
 import { readJsonPath } from './json-path.ts'
 import { updateObject } from './operations.ts'
 import { type ApiResource, allVerbs, selectable } from './resources.ts'
@@ -21,7 +22,8 @@ export function serveCrds(ctx: ServerContext): () => void {
   return ctx.store.subscribe(crdStorage, ({ type, object }) => {
     if (type === 'DELETED') return ctx.registry.undefine(object.metadata.name)
     serve(ctx, object)
-    if (!isEstablished(object)) establish(ctx, object)
+    if (object.metadata.deletionTimestamp) removeObjects(ctx, object)
+    else if (!isEstablished(object)) establish(ctx, object)
   })
 }
 
@@ -74,6 +76,37 @@ function selectableFields({ selectableFields: fields = [] }: CrdVersion) {
       return [jsonPath.replace(/^\./, ''), (object: KubeObject) => String(read(object)[0] ?? '')]
     }),
   )
+}
+
+/** A CRD that is deleted takes its objects with it; it goes when the last of them has gone. */
+function removeObjects(ctx: ServerContext, crd: StoredObject): void {
+  const spec = specOf(crd)
+  const storage = `${spec.names.plural}.${spec.group}`
+  const custom = ctx.registry.findStorage(storage)
+  const own = ctx.registry.findStorage(crdStorage)
+  if (!own) return
+  const finish = () =>
+    updateObject(
+      ctx,
+      own,
+      { name: crd.metadata.name },
+      (live) => ({
+        ...live,
+        metadata: {
+          ...live.metadata,
+          finalizers: (live.metadata.finalizers ?? []).filter((name) => name !== cleanupFinalizer),
+        },
+      }),
+      { manager: controllerManager },
+    )
+  if (!custom || !crd.metadata.finalizers?.includes(cleanupFinalizer)) return
+  for (const { metadata } of ctx.store.list(storage, '')) deleteObject(ctx, custom, metadata, {})
+  if (ctx.store.list(storage, '').length === 0) return void finish()
+  const end = ctx.store.subscribe(storage, () => {
+    if (ctx.store.list(storage, '').length > 0) return
+    end()
+    finish()
+  })
 }
 
 function isEstablished(crd: KubeObject): boolean {

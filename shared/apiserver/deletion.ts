@@ -66,25 +66,45 @@ function marking(
   propagation: Propagation | undefined,
 ): StoredObject {
   const { deletionTimestamp, generation } = live.metadata
-  const finalizers = finalizersFor(live.metadata.finalizers ?? [], propagation)
+  const isCrd = resource.kind === 'CustomResourceDefinition'
+  const asked = finalizersFor(live.metadata.finalizers ?? [], propagation)
+  const finalizers = isCrd && !deletionTimestamp ? [...new Set([...asked, cleanupFinalizer])] : asked
   const isSame = finalizers.length === (live.metadata.finalizers ?? []).length
   if (deletionTimestamp && isSame && finalizers.every((name) => live.metadata.finalizers?.includes(name)))
     return live
   const { finalizers: _, ...kept } = live.metadata
   const isNamespace = resource.storage === 'namespaces'
+  const waitsForContent = isNamespace || isCrd
   const metadata: ObjectMeta & StoredObject['metadata'] = {
     ...kept,
     ...(finalizers.length > 0 && { finalizers }),
     deletionTimestamp: deletionTimestamp ?? stampOf(ctx.clock.now()),
-    // A namespace is not deleted gracefully: it only waits for its content to go.
-    ...(!isNamespace && { deletionGracePeriodSeconds: 0 }),
+    // Namespaces and CRDs are not deleted gracefully: they only wait for their content to go.
+    ...(!waitsForContent && { deletionGracePeriodSeconds: 0 }),
     ...(generation !== undefined &&
       generation > 0 &&
       !deletionTimestamp &&
-      !isNamespace && { generation: generation + 1 }),
+      !waitsForContent && { generation: generation + 1 }),
   }
   const marked = { ...live, metadata }
-  return isNamespace ? { ...marked, status: { ...(live.status as object), phase: 'Terminating' } } : marked
+  if (isNamespace) return { ...marked, status: { ...(live.status as object), phase: 'Terminating' } }
+  return isCrd ? { ...marked, status: terminating(live, metadata.deletionTimestamp) } : marked
+}
+
+/** The finalizer that a CRD gets when it is deleted: its objects go first. */
+export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
+
+function terminating(crd: StoredObject, now: string | undefined): object {
+  const status = (crd.status ?? {}) as { conditions?: { type: string }[] | null }
+  const condition = {
+    type: 'Terminating',
+    status: 'True',
+    lastTransitionTime: now,
+    reason: 'InstanceDeletionPending',
+    message: 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
+  }
+  const others = (status.conditions ?? []).filter(({ type }) => type !== 'Terminating')
+  return { ...status, conditions: [...others, condition] }
 }
 
 /** The way of propagation stands in a finalizer, which the garbage collector takes off. */

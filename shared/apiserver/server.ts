@@ -7,8 +7,11 @@ import { apiApp } from './app.ts'
 import { builtInResources } from './built-in.ts'
 import { selfSigned } from './certificate.ts'
 import { serveCrds } from './crds.ts'
+import { collectGarbage } from './garbage.ts'
+import { emptyNamespaces } from './namespaces.ts'
 import { createObject } from './operations.ts'
 import { createRegistry } from './resources.ts'
+import { type RolloutOptions, rollOut } from './rollout.ts'
 import { createStore } from './store.ts'
 
 export interface ApiServerOptions {
@@ -17,6 +20,10 @@ export interface ApiServerOptions {
   token?: string
   /** Names and addresses by which the server may be called besides localhost. */
   hosts?: readonly string[]
+  /** How Deployments get ready; false leaves them to somebody else. */
+  rollout?: RolloutOptions | false
+  /** How long after a change garbage is collected and namespaces are emptied, in ms. Default 0: at once. */
+  controllerDelayMs?: number
   /** How many changes of a collection a watch can be resumed over. */
   historyLengthMax?: number
 }
@@ -61,7 +68,13 @@ export function apiServer(options: ApiServerOptions = {}): ApiServer {
   const registry = createRegistry(builtInResources())
   const ctx = { store, registry, clock }
   const stopping = new AbortController()
-  const controllers = [serveCrds(ctx)]
+  const delays = { delayMs: options.controllerDelayMs ?? 0 }
+  const controllers = [
+    serveCrds(ctx),
+    collectGarbage(ctx, delays),
+    emptyNamespaces(ctx, delays),
+    ...(options.rollout === false ? [] : [rollOut(ctx, options.rollout ?? {})]),
+  ]
   const namespaces = registry.find('', 'v1', 'namespaces')
   for (const name of ['default', 'kube-node-lease', 'kube-public', 'kube-system'])
     if (namespaces)
