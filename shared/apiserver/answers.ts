@@ -65,11 +65,7 @@ export function shapedObject(
     case 'table':
       return tableOf(resource, [stored], { resourceVersion: stored.metadata.resourceVersion }, shape, now)
     case 'metadataList':
-      throw failure(
-        406,
-        'NotAcceptable',
-        `you requested PartialObjectMetadataList, but the requested object is not a list (*unstructured.Unstructured)`,
-      )
+      throw failure(500, '', 'content is not a list')
   }
 }
 
@@ -92,7 +88,8 @@ export function shapedList(
       return {
         kind: resource.listKind,
         apiVersion: apiVersionOf(resource),
-        metadata: metadata as KubeObject['metadata'] & object,
+        // Lists of custom resources say that there is no further page.
+        metadata: { ...(resource.itemsAreTyped && { continue: '' }), ...metadata },
         items: items.map((item) => listItem(resource, item)),
       }
     case 'metadataList':

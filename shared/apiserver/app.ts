@@ -12,6 +12,7 @@ import {
   version,
   wantsAggregated,
 } from './discovery.ts'
+import { modify } from './modify.ts'
 import { getObject, listObjects } from './read.ts'
 import { remove, removeAll } from './remove.ts'
 import { PageNotFound, type Target, targetOf } from './request.ts'
@@ -108,7 +109,7 @@ async function answer(ctx: ServerContext, request: Request, options: AppOptions)
     case 'update':
       return written(ctx, target, await replace(ctx, target, request, url), shape)
     case 'patch':
-      throw failure(415, 'UnsupportedMediaType', '415: Unsupported Media Type', {})
+      return written(ctx, target, await modify(ctx, target, request, url), shape)
     case 'delete':
       return jsonOf(await remove(ctx, target, request, url))
     case 'deletecollection':

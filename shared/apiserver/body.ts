@@ -1,5 +1,15 @@
 import { parse as parseYaml } from 'yaml'
-import { apiVersionOf, isObject, type KubeObject } from '../kinds/object.ts'
+import {
+  apiVersionOf,
+  configMaps,
+  deployments,
+  events,
+  isObject,
+  type KubeObject,
+  leases,
+  namespaces,
+  secrets,
+} from '../kinds/object.ts'
 import type { ApiResource } from './resources.ts'
 import { badRequest, cause, failure, invalid, unsupportedMediaType } from './status.ts'
 
@@ -39,7 +49,8 @@ export async function readObject(request: Request, resource: ApiResource): Promi
 }
 
 function unrecognized(resource: ApiResource, why: string, text: string) {
-  const shown = text.trim() === '' ? '<empty>' : text
+  const isObjectLike = text.trimStart().startsWith('{')
+  const shown = text.trim() === '' ? '<empty>' : isObjectLike ? text : Buffer.from(text).toString('hex')
   return badRequest(
     `the object provided is unrecognized (must be of type ${resource.kind}): ${why} (${shown})`,
   )
@@ -94,11 +105,18 @@ function ofKind(object: unknown, text: string, resource: ApiResource): KubeObjec
   return { ...object, kind, apiVersion: `${resource.group}/${version}` }
 }
 
+const builtIn = [namespaces, configMaps, secrets, { ...events, group: '' }, events, deployments, leases]
+
+/** What the real server calls its own form of a group. */
+const internalGroup = (group: string) => (group === '' ? 'core' : group.split('.')[0])
+
 function wrongKind(object: Record<string, unknown>, resource: ApiResource) {
-  const apiVersion = String(object.apiVersion ?? apiVersionOf(resource))
+  const apiVersion = String(object.apiVersion || apiVersionOf(resource))
   const version = apiVersion.slice(apiVersion.indexOf('/') + 1)
-  const kind = String(object.kind ?? resource.kind)
-  return badRequest(
-    `${kind} in version "${version}" cannot be handled as a ${resource.kind}: no kind "${kind}" is registered for version "${apiVersion}" in scheme "pkg/runtime/scheme.go:111"`,
-  )
+  const kind = String(object.kind || resource.kind)
+  const isKnown = builtIn.some((known) => known.kind === kind && apiVersionOf(known) === apiVersion)
+  const why = isKnown
+    ? `converting (${version}.${kind}) to (${internalGroup(resource.group)}.${resource.kind}): unknown conversion`
+    : `no kind "${kind}" is registered for version "${apiVersion}" in scheme "pkg/runtime/scheme.go:111"`
+  return badRequest(`${kind} in version "${version}" cannot be handled as a ${resource.kind}: ${why}`)
 }

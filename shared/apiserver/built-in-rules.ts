@@ -1,48 +1,55 @@
-import { isObject, type KubeObject, type Resource } from '../kinds/object.ts'
-import { dnsLabelProblem, goTypeOf, pathSegmentProblem, readMetadata, subdomainProblem } from './metadata.ts'
+import type { KubeObject, Resource } from '../kinds/object.ts'
+import { normalise } from './defaults.ts'
+import { dnsLabelProblem, pathSegmentProblem, subdomainProblem } from './metadata.ts'
 import { fieldAt, type Rules, withFieldAt } from './resources.ts'
-import { badRequest } from './status.ts'
+import { type KindSchema, schemaFor } from './schema.ts'
+import { unknownFields } from './unknown-fields.ts'
+
+/** The schema of a kind that needs no CRD. */
+export function builtInSchema(resource: Pick<Resource, 'group' | 'kind'>): KindSchema {
+  const schema = schemaFor(resource)
+  if (!schema) throw new TypeError(`No schema for ${resource.kind}`)
+  return schema
+}
 
 /** How objects of the kinds that need no CRD are read, defaulted and checked. */
 export function builtInRules(resource: Resource): Rules {
   const { kind } = resource
+  const schema = builtInSchema(resource)
   return {
     hasGeneration: kind === 'Deployment',
     createsOnUpdate: kind === 'Lease' || kind === 'Event',
+    needsVersion: kind === 'Lease',
     isTyped: false,
     nameProblem:
       kind === 'Namespace' ? dnsLabelProblem : kind === 'Event' ? pathSegmentProblem : subdomainProblem,
-    decode: (object) => decode(resource, object),
-    prepareCreate: kind === 'Namespace' ? newNamespace : withoutStatus,
-    prepareUpdate: (object, live) => withStatusOf(object, live),
+    decode: (object, decoder) => ({
+      object: normalise(object, resource, schema, decoder),
+      unknown: unknownFields(object, schema.root),
+    }),
+    prepareCreate: (object) =>
+      kind === 'Namespace' ? newNamespace(object) : withFreshStatus(object, schema),
+    prepareUpdate: (object, live) => withStatus(object, live.status),
     prepareStatus: (object, live) => ({
-      ...live,
-      metadata: { ...object.metadata, labels: live.metadata?.labels } as KubeObject['metadata'] & object,
-      status: object.status,
+      ...withStatus(live, object.status),
+      metadata: withLabelsOf(object, live),
     }),
     validate: () => [],
   }
 }
 
-function decode({ kind, version }: Resource, object: KubeObject): { object: KubeObject; unknown: string[] } {
-  const { metadata, unknown } = readMetadata(object.metadata, (found, field, wanted) => {
-    const place = field === '' ? `${kind}.metadata` : `ObjectMeta.metadata.${field}`
-    return badRequest(
-      `${kind} in version "${version}" cannot be handled as a ${kind}: json: cannot unmarshal ${found} into Go struct field ${place} of type ${wanted}`,
-    )
-  })
-  if (!isObject(object)) throw badRequest(`${goTypeOf(object)} is no object`)
-  return { object: { ...object, metadata }, unknown: unknown.map((name) => `metadata.${name}`) }
-}
-
-function withoutStatus(object: KubeObject): KubeObject {
+function withStatus(object: KubeObject, status: unknown): KubeObject {
   const { status: _, ...rest } = object
-  return rest
+  return status === undefined ? rest : { ...rest, status }
 }
 
-function withStatusOf(object: KubeObject, live: KubeObject): KubeObject {
-  const rest = withoutStatus(object)
-  return live.status === undefined ? rest : { ...rest, status: live.status }
+function withFreshStatus(object: KubeObject, schema: KindSchema): KubeObject {
+  return withStatus(object, schema.empty.status)
+}
+
+function withLabelsOf(object: KubeObject, live: KubeObject): NonNullable<KubeObject['metadata']> {
+  const { labels: _, ...metadata } = object.metadata ?? {}
+  return { ...metadata, ...(live.metadata?.labels && { labels: live.metadata.labels }) }
 }
 
 function newNamespace(object: KubeObject): KubeObject {

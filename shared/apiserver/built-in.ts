@@ -9,7 +9,7 @@ import {
   type Resource,
   secrets,
 } from '../kinds/object.ts'
-import { builtInRules } from './built-in-rules.ts'
+import { builtInRules, builtInSchema } from './built-in-rules.ts'
 import {
   configMapColumns,
   crdColumns,
@@ -53,6 +53,7 @@ function served(resource: Resource, extras: Extras): ApiResource {
     storage: group === '' ? plural : `${plural}.${group}`,
     hasStatus: false,
     itemsAreTyped: false,
+    schema: builtInSchema(resource.kind === 'Event' ? events : resource),
     fields: selectable({ namespaced, namesKnown }, fields),
     ...rest,
   }

@@ -1,7 +1,10 @@
-import { isObject, type KubeObject } from '../kinds/object.ts'
-import { readMetadata, subdomainProblem } from './metadata.ts'
+import { customResourceDefinitions, isObject, type KubeObject } from '../kinds/object.ts'
+import { builtInSchema } from './built-in-rules.ts'
+import { normalise } from './defaults.ts'
+import { subdomainProblem } from './metadata.ts'
 import type { Rules } from './resources.ts'
-import { badRequest, type Cause, cause } from './status.ts'
+import { type Cause, cause } from './status.ts'
+import { unknownFields } from './unknown-fields.ts'
 
 /** The part of a CustomResourceDefinition that the server acts on. */
 export interface CrdSpec {
@@ -35,21 +38,20 @@ export function specOf(crd: KubeObject): CrdSpec {
   return crd.spec as unknown as CrdSpec
 }
 
-const wrong = (found: string, field: string, wanted: string) =>
-  badRequest(
-    `CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: json: cannot unmarshal ${found} into Go struct field ${field === '' ? 'CustomResourceDefinition.metadata' : `ObjectMeta.metadata.${field}`} of type ${wanted}`,
-  )
+const { kind } = customResourceDefinitions
+export const crdSchema = builtInSchema(customResourceDefinitions)
 
 /** How CustomResourceDefinitions are read, defaulted and checked. */
 export const crdRules: Rules = {
   hasGeneration: true,
   createsOnUpdate: false,
+  needsVersion: true,
   isTyped: false,
   nameProblem: subdomainProblem,
-  decode(object) {
-    const { metadata, unknown } = readMetadata(object.metadata, wrong)
-    return { object: { ...object, metadata }, unknown: unknown.map((name) => `metadata.${name}`) }
-  },
+  decode: (object, decoder) => ({
+    object: withNames(normalise(object, { kind }, crdSchema, decoder)),
+    unknown: unknownFields(object, crdSchema.root),
+  }),
   prepareCreate(object) {
     const storage = isObject(object.spec) ? storageVersion(specOf(object)) : undefined
     const status = {
@@ -57,9 +59,9 @@ export const crdRules: Rules = {
       acceptedNames: { plural: '', kind: '' },
       storedVersions: storage === undefined ? [] : [storage],
     }
-    return { ...withDefaults(object), status }
+    return { ...object, status }
   },
-  prepareUpdate: (object, live) => ({ ...withDefaults(object), status: live.status }),
+  prepareUpdate: (object, live) => ({ ...object, status: live.status }),
   prepareStatus: (object, live) => ({ ...live, status: object.status }),
   validate: (object, live) => causesOf(object, live),
 }
@@ -67,7 +69,7 @@ export const crdRules: Rules = {
 const storageVersion = ({ versions }: CrdSpec) =>
   Array.isArray(versions) ? versions.find((version) => version.storage)?.name : undefined
 
-function withDefaults(object: KubeObject): KubeObject {
+function withNames(object: KubeObject): KubeObject {
   if (!isObject(object.spec) || !isObject(object.spec.names)) return object
   const { names } = specOf(object)
   const singular = names.singular || String(names.kind ?? '').toLowerCase()

@@ -2,6 +2,7 @@ import type { KubeObject, StoredObject } from '../kinds/object.ts'
 import type { ServerContext } from './context.ts'
 import { stampOf } from './context.ts'
 import { type CrdSpec, type CrdVersion, specOf } from './crd-rules.ts'
+import { schemaFromCrd } from './crd-schema.ts'
 import { customRules } from './custom-rules.ts'
 import { cleanupFinalizer, deleteObject } from './deletion.ts'
 import { readJsonPath } from './json-path.ts'
@@ -61,7 +62,8 @@ function resourceOf(spec: CrdSpec, version: CrdVersion): ApiResource {
       statusReplicas: pathOf(scale.statusReplicasPath) ?? [],
       selector: pathOf(scale.labelSelectorPath) ?? [],
     },
-    rules: customRules({ kind: names.kind, version: version.name }, schema as Structural, hasStatus),
+    rules: customRules(schema as Structural, hasStatus),
+    schema: schemaFromCrd(schema, { statusSubresource: hasStatus }),
     fields: selectable({ namespaced, namesKnown: false }, selectableFields(version)),
     columns: columnsOfCrd(version.additionalPrinterColumns),
     customSchema: schema,

@@ -1,31 +1,25 @@
 import { isObject, type KubeObject } from '../kinds/object.ts'
-import { readMetadata, subdomainProblem } from './metadata.ts'
+import { normaliseMetadata } from './defaults.ts'
+import { subdomainProblem } from './metadata.ts'
 import type { Rules } from './resources.ts'
-import { badRequest, type Cause, cause } from './status.ts'
+import { metadataNode } from './schema.ts'
+import { type Cause, cause } from './status.ts'
 import { prune, type Structural, withDefaults } from './structural.ts'
 import { duplicateCauses, structuralCauses } from './structural-check.ts'
+import { unknownFields } from './unknown-fields.ts'
 
 /** How objects of one version of a custom resource are read, defaulted and checked. */
-export function customRules(
-  names: { kind: string; version: string },
-  schema: Structural,
-  hasStatus: boolean,
-): Rules {
-  const { kind, version } = names
-  const wrong = (found: string, field: string, wanted: string) =>
-    badRequest(
-      `${kind} in version "${version}" cannot be handled as a ${kind}: json: cannot unmarshal ${found} into Go struct field ObjectMeta.${field} of type ${wanted}`,
-    )
+export function customRules(schema: Structural, hasStatus: boolean): Rules {
   return {
     hasGeneration: true,
     createsOnUpdate: false,
+    needsVersion: true,
     isTyped: true,
     nameProblem: subdomainProblem,
-    decode(object) {
-      const { metadata, unknown } = readMetadata(object.metadata, wrong)
-      const dropped = unknown.map((name) => `metadata.${name}`)
-      const pruned = prune({ ...object, metadata }, schema, (path) => dropped.push(path))
-      return { object: withDefaults(pruned, schema) as KubeObject, unknown: dropped.toSorted() }
+    decode(object, decoder) {
+      const unknown = unknownFields(object.metadata, metadataNode(), 'metadata')
+      const pruned = prune(normaliseMetadata(object, decoder), schema, (path) => unknown.push(path))
+      return { object: withDefaults(pruned, schema) as KubeObject, unknown: unknown.toSorted() }
     },
     prepareCreate: (object) =>
       hasStatus ? (withDefaults(withoutStatus(object), schema) as KubeObject) : object,
@@ -59,7 +53,7 @@ function withStatus(object: KubeObject, status: unknown): KubeObject {
 function causesOf(object: KubeObject, schema: Structural): Cause[] {
   const causes = structuralCauses(object, schema, '')
   causes.push(...duplicateCauses(object, schema, ''))
-  if (causes.length > 0 && hasRules(schema))
+  if (causes.some(({ reason }) => blocking.has(reason)) && hasRules(schema))
     causes.push(
       cause.invalid(
         '<nil>',
@@ -69,6 +63,15 @@ function causesOf(object: KubeObject, schema: Structural): Cause[] {
     )
   return causes
 }
+
+/** With one of these the server does not go on to the rules of `x-kubernetes-validations`. */
+const blocking = new Set([
+  'FieldValueNotSupported',
+  'FieldValueRequired',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+  'FieldValueTypeInvalid',
+])
 
 function hasRules(schema: unknown): boolean {
   if (!isObject(schema)) return Array.isArray(schema) && schema.some(hasRules)

@@ -102,7 +102,7 @@ function subresourcesOf(resource: ApiResource): string[] {
   if (resource.kind === 'Namespace' && resource.group === '') names.push('finalize')
   if (resource.scale) names.push('scale')
   if (resource.hasStatus) names.push('status')
-  return names
+  return resource.customSchema ? names.reverse() : names
 }
 
 export const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'

@@ -1,5 +1,6 @@
-import type { KubeObject } from '../kinds/object.ts'
-import type { ServerContext } from './context.ts'
+import { apiVersionOf, type KubeObject } from '../kinds/object.ts'
+import { updateManagedFields } from './apply.ts'
+import { type ServerContext, stampOf } from './context.ts'
 import type { ApiResource } from './resources.ts'
 
 export interface WriteOptions {
@@ -7,15 +8,28 @@ export interface WriteOptions {
   manager: string
   dryRun?: boolean
   subresource?: string | undefined
+  /** It is a PUT: the body names the incarnation, and for some kinds the version, that it takes the place of. */
+  isReplace?: boolean
+  /** The object brings its managedFields up to date by itself (an apply). */
+  isManaged?: boolean
 }
 
-/** Brings managedFields up to date after a POST, PUT or PATCH that is no apply. */
+/** The object with the managedFields that a write leaves. */
 export function recordManager(
-  _ctx: ServerContext,
-  _resource: ApiResource,
-  _before: KubeObject | undefined,
+  ctx: ServerContext,
+  resource: ApiResource,
+  before: KubeObject | undefined,
   after: KubeObject,
-  _options: WriteOptions,
+  options: WriteOptions,
 ): KubeObject {
-  return after
+  if (options.isManaged) return after
+  return updateManagedFields({
+    before,
+    after,
+    schema: resource.schema,
+    manager: options.manager,
+    apiVersion: apiVersionOf(resource),
+    now: stampOf(ctx.clock.now()),
+    subresource: options.subresource,
+  })
 }

@@ -1,4 +1,4 @@
-import { isObject, type KubeObject, type ObjectMeta } from '../kinds/object.ts'
+import type { KubeObject, ObjectMeta, OwnerReference } from '../kinds/object.ts'
 import { keyProblem, valueProblem } from './selectors.ts'
 import { type Cause, cause } from './status.ts'
 
@@ -39,15 +39,27 @@ export function metadataCauses(
   nameProblem: (name: string) => string | undefined,
 ): Cause[] {
   const metadata = object.metadata ?? {}
-  const causes = live ? [] : nameCauses(metadata, nameProblem)
+  if (!live)
+    return [...nameCauses(metadata, nameProblem), ...contentCauses(metadata), ...finalizerCauses(metadata)]
+  const causes = [...updateCauses(metadata, live.metadata ?? {}), ...contentCauses(metadata)]
+  // The real server checks an update twice, and tells everything twice.
+  return [...causes, ...causes].sort(byPlaceIn(causes))
+}
+
+/** Puts equal causes beside each other, in the order of `causes`. */
+function byPlaceIn(causes: Cause[]): (a: Cause, b: Cause) => number {
+  return (a, b) => causes.indexOf(a) - causes.indexOf(b)
+}
+
+function contentCauses(metadata: ObjectMeta): Cause[] {
+  const causes: Cause[] = []
   for (const [key, value] of Object.entries(metadata.labels ?? {})) {
     const problem = keyProblem(key)
     if (problem) causes.push(cause.invalid('metadata.labels', key, problem))
     const wrong = valueProblem(value)
     if (wrong) causes.push(cause.invalid('metadata.labels', value, wrong))
   }
-  causes.push(...annotationCauses(metadata), ...ownerCauses(metadata), ...finalizerCauses(metadata))
-  return live ? [...causes, ...updateCauses(metadata, live.metadata ?? {})] : causes
+  return [...causes, ...annotationCauses(metadata), ...ownerCauses(metadata)]
 }
 
 function nameCauses(metadata: ObjectMeta, problemOf: (name: string) => string | undefined): Cause[] {
@@ -91,11 +103,24 @@ function ownerCauses({ ownerReferences = [] }: ObjectMeta): Cause[] {
     causes.push(
       cause.invalid(
         field,
-        ownerReferences,
+        ownerReferences.map(inOrder),
         `Only one reference can have Controller set to true. Found "true" in references for ${first.kind}/${first.name} and ${second.kind}/${second.name}`,
       ),
     )
   return causes
+}
+
+/** As the API writes it. */
+function inOrder({ apiVersion, kind, name, uid, ...flags }: OwnerReference): OwnerReference {
+  const { controller, blockOwnerDeletion } = flags
+  return {
+    apiVersion,
+    kind,
+    name,
+    uid,
+    ...(controller !== undefined && { controller }),
+    ...(blockOwnerDeletion !== undefined && { blockOwnerDeletion }),
+  }
 }
 
 function finalizerCauses({ finalizers = [] }: ObjectMeta): Cause[] {
@@ -130,90 +155,8 @@ function updateCauses(metadata: ObjectMeta, live: ObjectMeta): Cause[] {
         ),
       )
   }
+  causes.push(...finalizerCauses(metadata))
   immutable('uid')
   immutable('deletionTimestamp')
   return causes
-}
-
-/** Makes the error for a value of a wrong type: what it is, at which field of metadata ('' for itself), what Go wants. */
-export type WrongType = (found: string, field: string, wanted: string) => Error
-
-/**
- * The metadata of a body as Go reads it: names the API does not know are dropped, nulls and empty maps and lists too.
- * Gives the unknown names besides. Throws what `wrongType` makes of a value of a wrong type.
- */
-export function readMetadata(
-  metadata: unknown,
-  wrongType: WrongType,
-): { metadata: ObjectMeta; unknown: string[] } {
-  if (metadata === undefined || metadata === null) return { metadata: {}, unknown: [] }
-  if (!isObject(metadata)) throw wrongType(goTypeOf(metadata), '', 'v1.ObjectMeta')
-  const read: Record<string, unknown> = {}
-  const unknown: string[] = []
-  for (const [name, value] of Object.entries(metadata)) {
-    const type = metadataFields[name]
-    if (!type) unknown.push(name)
-    else if (value !== null) {
-      checkField(name, value, type, wrongType)
-      if (!isEmpty(value)) read[name] = value
-    }
-  }
-  return { metadata: read as ObjectMeta, unknown }
-}
-
-type FieldType = 'string' | 'number' | 'strings' | 'list' | 'map'
-
-const metadataFields: Record<string, FieldType> = {
-  name: 'string',
-  generateName: 'string',
-  namespace: 'string',
-  selfLink: 'string',
-  uid: 'string',
-  resourceVersion: 'string',
-  generation: 'number',
-  creationTimestamp: 'string',
-  deletionTimestamp: 'string',
-  deletionGracePeriodSeconds: 'number',
-  labels: 'map',
-  annotations: 'map',
-  ownerReferences: 'list',
-  finalizers: 'strings',
-  managedFields: 'list',
-}
-
-function checkField(name: string, value: unknown, type: FieldType, wrongType: WrongType): void {
-  const check = (part: unknown, found: boolean, wanted: string) => {
-    if (!found) throw wrongType(goTypeOf(part), name, wanted)
-  }
-  // A null in a map or a list of strings reads as the empty string.
-  const isText = (part: unknown) => part === null || typeof part === 'string'
-  if (type === 'string') check(value, isText(value), 'string')
-  else if (type === 'number') check(value, Number.isInteger(value), 'int64')
-  else if (type === 'map') {
-    check(value, isObject(value), 'map[string]string')
-    for (const part of Object.values(value as object)) check(part, isText(part), 'string')
-  } else {
-    const item =
-      type === 'strings'
-        ? 'string'
-        : name === 'ownerReferences'
-          ? 'v1.OwnerReference'
-          : 'v1.ManagedFieldsEntry'
-    check(value, Array.isArray(value), `[]${item}`)
-    for (const part of value as unknown[])
-      check(part, type === 'strings' ? isText(part) : part === null || isObject(part), item)
-  }
-}
-
-/** What Go's JSON reader calls a value. */
-export function goTypeOf(value: unknown): string {
-  if (Array.isArray(value)) return 'array'
-  if (typeof value === 'boolean') return 'bool'
-  return value === null ? 'null' : typeof value
-}
-
-function isEmpty(value: unknown): boolean {
-  if (Array.isArray(value)) return value.length === 0
-  if (isObject(value)) return Object.keys(value).length === 0
-  return value === ''
 }

@@ -7,6 +7,7 @@ import { type ApiResource, keyOf } from './resources.ts'
 import {
   alreadyExists,
   badRequest,
+  cause,
   conflict,
   failure,
   forbidden,
@@ -29,13 +30,13 @@ export function createObject(
   resource: ApiResource,
   namespace: string | undefined,
   object: KubeObject,
-  options: WriteOptions & { isManaged?: boolean },
+  options: WriteOptions,
 ): StoredObject {
   const named = withNewMetadata(ctx, resource, namespace, object)
   admitNamespace(ctx, resource, namespace, named.metadata?.name ?? '')
-  const prepared = resource.rules.prepareCreate(named)
-  check(resource, prepared, undefined)
-  const created = options.isManaged ? prepared : recordManager(ctx, resource, undefined, prepared, options)
+  // In this order: what the server sets by itself on a new object has no manager.
+  const created = resource.rules.prepareCreate(recordManager(ctx, resource, undefined, named, options))
+  check(resource, created, undefined)
   const { name = '' } = created.metadata ?? {}
   const key = keyOf(resource, namespace, name)
   if (ctx.store.get(resource.storage, key)) throw alreadyExists(resource, name)
@@ -95,10 +96,7 @@ export function admitNamespace(
 function check(resource: ApiResource, object: KubeObject, live: KubeObject | undefined): void {
   const { rules } = resource
   const causes = [...metadataCauses(object, live, rules.nameProblem), ...rules.validate(object, live)]
-  const isRepeated = (field: string, message: string, index: number) =>
-    causes.findIndex((other) => other.field === field && other.message === message) < index
-  const distinct = causes.filter(({ field, message }, index) => !isRepeated(field, message, index))
-  if (distinct.length > 0) throw invalid(resource, object.metadata?.name ?? '', distinct)
+  if (causes.length > 0) throw invalid(resource, object.metadata?.name ?? '', causes)
 }
 
 /**
@@ -110,16 +108,16 @@ export function updateObject(
   resource: ApiResource,
   place: Place,
   change: (live: StoredObject) => KubeObject,
-  options: WriteOptions & { isManaged?: boolean },
+  options: WriteOptions,
 ): StoredObject {
   const key = keyOf(resource, place.namespace, place.name)
   const live = ctx.store.get(resource.storage, key)
   if (!live) throw notFound(resource, place.name)
   const changed = change(live)
-  checkVersion(resource, place, changed, live)
+  checkVersion(resource, place, changed, live, options)
   const prepared = prepareUpdate(resource, changed, live, options.subresource)
   check(resource, prepared, live)
-  const next = options.isManaged ? prepared : recordManager(ctx, resource, live, prepared, options)
+  const next = recordManager(ctx, resource, live, prepared, options)
   if (isFinished(next)) {
     if (!options.dryRun) ctx.store.remove(resource.storage, key)
     return next as StoredObject
@@ -128,12 +126,22 @@ export function updateObject(
   return options.dryRun ? (next as StoredObject) : ctx.store.put(resource.storage, key, next as StoredObject)
 }
 
-function checkVersion(resource: ApiResource, place: Place, changed: KubeObject, live: StoredObject): void {
+function checkVersion(
+  resource: ApiResource,
+  place: Place,
+  changed: KubeObject,
+  live: StoredObject,
+  { isReplace }: WriteOptions,
+): void {
   const { resourceVersion, uid } = changed.metadata ?? {}
   if (resourceVersion && !/^\d+$/.test(resourceVersion))
     throw internalError(`strconv.ParseUint: parsing ${JSON.stringify(resourceVersion)}: invalid syntax`, '')
-  if (uid && uid !== live.metadata.uid)
+  if (isReplace && uid && uid !== live.metadata.uid)
     throw uidMismatch(resource, place, { asked: uid, live: live.metadata.uid })
+  if (isReplace && !Number(resourceVersion ?? 0) && resource.rules.needsVersion)
+    throw invalid({ ...resource, kind: resource.plural }, place.name, [
+      cause.invalid('metadata.resourceVersion', 0, 'must be specified for an update'),
+    ])
   if (resourceVersion && resourceVersion !== '0' && resourceVersion !== live.metadata.resourceVersion)
     throw conflict(resource, place.name)
 }

@@ -130,12 +130,14 @@ function writeToken(token: Token): string {
 }
 
 function readToken(text: string): Token {
+  const decoded = Buffer.from(text, 'base64url').toString()
   try {
-    const token = JSON.parse(Buffer.from(text, 'base64url').toString()) as Token
+    const token = JSON.parse(decoded) as Token
     if (token.v === 'meta.k8s.io/v1' && typeof token.start === 'string' && Number.isInteger(token.rv))
       return token
   } catch {
     // Told below, whatever is wrong with it.
   }
-  throw badRequest('invalid continue token: continue key is not valid')
+  const why = `invalid character '${decoded[0] ?? ''}' looking for beginning of value`
+  throw badRequest(`invalid continue token: continue key is not valid: ${why}`)
 }

@@ -80,6 +80,7 @@ function verbOf(method: string, place: Place, watches: boolean, isOldWatch: bool
   const { resource, name, namespace, subresource } = place
   const verb = verbFor(method, name !== undefined, watches, isOldWatch)
   const ofAllNamespaces = resource.namespaced && namespace === undefined
+  if (ofAllNamespaces && verb === 'create' && resource.customSchema) throw new PageNotFound()
   const isAllowed =
     verb !== undefined &&
     (subresource ? ['get', 'update', 'patch'].includes(verb) : resource.verbs.includes(verb)) &&

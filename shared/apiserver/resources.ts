@@ -1,4 +1,6 @@
 import { isObject, type KubeObject, type Resource } from '../kinds/object.ts'
+import type { Decoder } from './decode.ts'
+import type { KindSchema } from './schema.ts'
 import type { FieldReader, SelectableFields } from './selectors.ts'
 import type { Cause } from './status.ts'
 
@@ -26,13 +28,18 @@ export interface Rules {
   hasGeneration: boolean
   /** Whether a PUT to a name that is not there creates. */
   createsOnUpdate: boolean
+  /** Whether a PUT must name the resourceVersion that it is based on. */
+  needsVersion: boolean
   /** Whether the API wants `kind` and `apiVersion` in the body (custom resources); else the path stands for them. */
   isTyped: boolean
   /** Why a name is none, in the API's words. */
   nameProblem(name: string): string | undefined
-  /** Drops what the kind does not know; gives the paths of what was dropped (`spec.bogus`). Throws 400 for a wrong type. */
-  decode(object: KubeObject): { object: KubeObject; unknown: string[] }
-  /** Defaults and what the server sets on a new object. */
+  /**
+   * An object of a body (`json`), or one that a patch or an apply has put together, as the kind reads it: defaulted, and
+   * without the fields that it does not know, whose paths are given too. Throws DecodeError for a value of a wrong type.
+   */
+  decode(object: KubeObject, decoder: Decoder): { object: KubeObject; unknown: string[] }
+  /** What the server sets on a new object. */
   prepareCreate(object: KubeObject): KubeObject
   /** The same for an object that takes the place of `live`. */
   prepareUpdate(object: KubeObject, live: KubeObject): KubeObject
@@ -59,6 +66,8 @@ export interface ApiResource extends Resource {
   hasStatus: boolean
   scale?: ScalePaths | undefined
   rules: Rules
+  /** For apply, patches and managed fields. */
+  schema: KindSchema
   fields: SelectableFields
   columns: readonly Column[]
   view?: View

@@ -86,7 +86,9 @@ export function uidMismatch(
   target: { namespace?: string | undefined; name: string },
   uids: { asked: string; live: string },
 ): ApiError {
-  const folder = resource.group === '' ? resource.plural : `${resource.group}/${resource.plural}`
+  // Kinds that are compiled in are stored without their group.
+  const isCompiledIn = ['', 'apps', 'coordination.k8s.io', 'events.k8s.io'].includes(resource.group)
+  const folder = isCompiledIn ? resource.plural : `${resource.group}/${resource.plural}`
   const key = ['/registry', folder, target.namespace, target.name].filter((part) => part).join('/')
   return conflict(
     resource,

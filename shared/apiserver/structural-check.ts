@@ -9,6 +9,10 @@ export function structuralCauses(value: unknown, schema: Structural, path: strin
   const wrong = typeCause(value, schema, path)
   const causes = wrong ? [wrong] : []
   causes.push(...enumCauses(value, schema, path))
+  if (wrong && schema.type === 'integer' && typeof value === 'number')
+    causes.push(
+      cause.invalid('<nil>', '', `Checked value must be of type integer (default format) in ${path}`),
+    )
   if (wrong) return causes
   if (typeof value === 'string') causes.push(...stringCauses(value, schema, path))
   if (typeof value === 'number') causes.push(...numberCauses(value, schema, path))
@@ -59,16 +63,16 @@ function enumCauses(value: unknown, schema: Structural, path: string): Cause[] {
   return [cause.notSupported(path, value, supported)]
 }
 
+/** The first thing that is wrong: the server looks no further in a string. */
 function stringCauses(value: string, schema: Structural, path: string): Cause[] {
-  const causes: Cause[] = []
   const { maxLength, minLength, pattern } = schema
   const length = [...value].length
-  if (maxLength !== undefined && length > maxLength) causes.push(cause.tooLong(path, maxLength))
+  if (maxLength !== undefined && length > maxLength) return [cause.tooLong(path, maxLength)]
   if (minLength !== undefined && length < minLength)
-    causes.push(cause.invalid(path, value, `${path} in body should be at least ${minLength} chars long`))
+    return [cause.invalid(path, value, `${path} in body should be at least ${minLength} chars long`)]
   if (pattern !== undefined && !new RegExp(pattern, 'u').test(value))
-    causes.push(cause.invalid(path, value, `${path} in body should match '${pattern}'`))
-  return causes
+    return [cause.invalid(path, value, `${path} in body should match '${pattern}'`)]
+  return []
 }
 
 function numberCauses(value: number, schema: Structural, path: string): Cause[] {

@@ -150,7 +150,13 @@ function lineWriter(resource: ApiResource, shape: Shape, clock: Clock) {
     return table
   }
   const bookmarkObject = (metadata: KubeObject['metadata'] & object): object => {
-    if (shape.form === 'table') return tableOf(resource, [], metadata, shape, clock.now(), !isFirstRow)
+    if (shape.form === 'table') {
+      const { resourceVersion } = metadata
+      const row = { metadata } as StoredObject
+      const table = tableOf(resource, [row], { resourceVersion }, shape, clock.now(), !isFirstRow)
+      isFirstRow = false
+      return table
+    }
     if (shape.form !== 'object') return metadataOnly({ metadata })
     return { kind: resource.kind, apiVersion: apiVersionOf(resource), metadata }
   }

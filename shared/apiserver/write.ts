@@ -1,6 +1,7 @@
 import { isObject, type KubeObject, type StoredObject } from '../kinds/object.ts'
 import { readObject } from './body.ts'
 import type { ServerContext } from './context.ts'
+import { DecodeError } from './decode.ts'
 import { createObject, type Place, updateObject } from './operations.ts'
 import { type FieldValidation, writeQuery } from './options.ts'
 import type { Target } from './request.ts'
@@ -15,20 +16,43 @@ export interface Written {
   warnings: string[]
 }
 
-/** Drops what the kind does not know, as `fieldValidation` says. Throws 400 with Strict. */
-export function decoded(
+/**
+ * A body as the kind reads it, and what to warn of, as `fieldValidation` says. Throws 400 for a value of a wrong type, and with
+ * Strict for a field that the kind does not know.
+ */
+function readBody(
   resource: ApiResource,
   given: KubeObject,
   validation: FieldValidation,
 ): { object: KubeObject; warnings: string[] } {
-  const seen = resource.view ? resource.view.fromWire(given) : given
-  const { object, unknown } = resource.rules.decode(seen)
-  const problems = unknown.map((path) => `unknown field ${JSON.stringify(path)}`)
-  if (validation === 'Strict' && problems.length > 0)
-    throw badRequest(
-      `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}: strict decoding error: ${problems.join(', ')}`,
+  const { kind, version } = resource
+  const refuse = (why: string) =>
+    badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`)
+  try {
+    const { object, unknown } = resource.rules.decode(stored(resource, given), 'json')
+    const warnings = checkUnknown(unknown, validation, (problems) =>
+      refuse(`strict decoding error: ${problems}`),
     )
-  return { object, warnings: validation === 'Warn' ? problems : [] }
+    return { object, warnings }
+  } catch (error) {
+    throw error instanceof DecodeError ? refuse(error.message) : error
+  }
+}
+
+/** The object as it is stored, whichever group shows it. */
+export function stored(resource: ApiResource, object: KubeObject): KubeObject {
+  return resource.view ? resource.view.fromWire(object) : object
+}
+
+/** The warnings of fields that the kind does not know; with Strict they are what `refuse` makes of them. */
+export function checkUnknown(
+  unknown: string[],
+  validation: FieldValidation,
+  refuse: (problems: string) => Error,
+): string[] {
+  const problems = unknown.map((path) => `unknown field ${JSON.stringify(path)}`)
+  if (validation === 'Strict' && problems.length > 0) throw refuse(problems.join(', '))
+  return validation === 'Warn' ? problems : []
 }
 
 export async function create(
@@ -39,7 +63,7 @@ export async function create(
 ): Promise<Written> {
   const { resource, namespace } = target
   const query = writeQuery(request, url.searchParams, 'CreateOptions')
-  const { object, warnings } = decoded(resource, await readObject(request, resource), query.fieldValidation)
+  const { object, warnings } = readBody(resource, await readObject(request, resource), query.fieldValidation)
   return { object: createObject(ctx, resource, namespace, object, query), isNew: true, warnings }
 }
 
@@ -52,13 +76,13 @@ export async function replace(
   const { resource, namespace, name = '', subresource } = target
   const query = writeQuery(request, url.searchParams, 'UpdateOptions')
   const place = { namespace, name }
-  const options = { ...query, subresource }
+  const options = { ...query, subresource, isReplace: true }
   if (subresource === 'scale') {
     const scale = await readScale(request, resource)
     const scaled = updateObject(ctx, resource, place, (live) => withScale(resource, live, scale), options)
     return { object: scaleOf(resource, scaled), isNew: false, warnings: [] }
   }
-  const { object, warnings } = decoded(resource, await readObject(request, resource), query.fieldValidation)
+  const { object, warnings } = readBody(resource, await readObject(request, resource), query.fieldValidation)
   checkPlace(object, place)
   const isThere = ctx.store.get(resource.storage, keyOf(resource, namespace, name)) !== undefined
   if (!isThere && !subresource && resource.rules.createsOnUpdate)

@@ -1,0 +1,155 @@
+import { parse as parseYaml } from 'yaml'
+import { apiVersionOf, isObject, type KubeObject, type StoredObject } from '../kinds/object.ts'
+import { applyPatch } from './apply.ts'
+import { mediaTypeOf, readText } from './body.ts'
+import { type ServerContext, stampOf } from './context.ts'
+import { DecodeError } from './decode.ts'
+import { admitNamespace, createObject, type Place, updateObject } from './operations.ts'
+import { type WriteQuery, writeQuery } from './options.ts'
+import { jsonPatch, mergePatch } from './patch.ts'
+import type { Target } from './request.ts'
+import { type ApiResource, keyOf } from './resources.ts'
+import { scaleOf, withScale } from './scale.ts'
+import { badRequest, conflict, failure, notFound, unsupportedMediaType } from './status.ts'
+import { wireObject } from './wire.ts'
+import { checkPlace, checkUnknown, stored, type Written } from './write.ts'
+
+const jsonType = 'application/json-patch+json'
+const mergeType = 'application/merge-patch+json'
+const applyType = 'application/apply-patch+yaml'
+
+/** Answers a PATCH of any of the four types. Throws 400, 404, 409, 415, 422, and the 500 of an apply that cannot be read. */
+export async function modify(
+  ctx: ServerContext,
+  target: Target,
+  request: Request,
+  url: URL,
+): Promise<Written> {
+  const type = mediaTypeOf(request)
+  const { resource, namespace, name = '', subresource } = target
+  checkType(resource, type)
+  const query = writeQuery(request, url.searchParams, 'PatchOptions', type === applyType)
+  const text = await readText(request)
+  const place = { namespace, name }
+  if (type === applyType) return apply(ctx, { resource, place, subresource, query, text })
+  const warnings: string[] = []
+  const change = (live: StoredObject): KubeObject => {
+    const shown = subresource === 'scale' ? scaleOf(resource, live) : wireObject(resource, live)
+    const patched = patchOf(type, text)(shown)
+    if (subresource === 'scale') return withScale(resource, live, patched)
+    const read = readPatched(resource, patched, query, warnings)
+    checkPlace(read, place)
+    return read
+  }
+  const object = updateObject(ctx, resource, place, change, { ...query, subresource })
+  return { object: subresource === 'scale' ? scaleOf(resource, object) : object, isNew: false, warnings }
+}
+
+function checkType(resource: ApiResource, type: string): void {
+  const accepted = [jsonType, mergeType, applyType]
+  if (accepted.includes(type)) return
+  throw resource.itemsAreTyped
+    ? unsupportedMediaType(accepted)
+    : failure(415, 'UnsupportedMediaType', '415: Unsupported Media Type', {})
+}
+
+function patchOf(type: string, text: string): (object: KubeObject) => KubeObject {
+  const patch = parsed(text)
+  switch (type) {
+    case jsonType:
+      return (object) => jsonPatch(object, patch)
+    default:
+      return (object) => mergePatch(object, patch)
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw badRequest('error decoding patch: unexpected end of JSON input')
+  }
+}
+
+/** What the patch has made, read as a body would be; what its types cannot hold, or do not know with Strict, is a 422. */
+function readPatched(
+  resource: ApiResource,
+  patched: KubeObject,
+  query: WriteQuery,
+  warnings: string[],
+): KubeObject {
+  const refuse = (why: string) => {
+    const message = `Invalid value: ${JSON.stringify(JSON.stringify(patched))}: ${why}`
+    const causes = [{ reason: 'FieldValueInvalid', message, field: 'patch' }]
+    return failure(422, 'Invalid', ` "" is invalid: patch: ${message}`, { causes })
+  }
+  try {
+    const { object, unknown } = resource.rules.decode(stored(resource, patched), 'unstructured')
+    const found = checkUnknown(unknown, query.fieldValidation, (problems) =>
+      refuse(`strict decoding error: ${problems}`),
+    )
+    warnings.push(...found)
+    return object
+  } catch (error) {
+    throw error instanceof DecodeError ? refuse(error.message) : error
+  }
+}
+
+interface ApplyCall {
+  resource: ApiResource
+  place: Place
+  subresource: string | undefined
+  query: WriteQuery
+  text: string
+}
+
+function apply(ctx: ServerContext, call: ApplyCall): Written {
+  const { resource, place, subresource, query } = call
+  const applied = readApplied(call)
+  const live = ctx.store.get(resource.storage, keyOf(resource, place.namespace, place.name))
+  if (!live && subresource) throw notFound(resource, place.name)
+  if (!live) admitNamespace(ctx, resource, place.namespace, place.name)
+  const { uid } = applied.metadata ?? {}
+  if (!live && uid)
+    throw conflict(
+      resource,
+      place.name,
+      `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`,
+    )
+  const { object } = applyPatch({
+    resource,
+    live,
+    applied,
+    schema: resource.schema,
+    manager: query.manager,
+    force: query.force ?? false,
+    apiVersion: apiVersionOf(resource),
+    now: stampOf(ctx.clock.now()),
+    subresource,
+    normalise: (merged) => resource.rules.decode(merged, 'unstructured').object,
+  })
+  const options = { ...query, subresource, isManaged: true }
+  if (live)
+    return { object: updateObject(ctx, resource, place, () => object, options), isNew: false, warnings: [] }
+  const { resourceVersion: _, ...metadata } = object.metadata ?? {}
+  const created = createObject(ctx, resource, place.namespace, { ...object, metadata }, options)
+  return { object: created, isNew: true, warnings: [] }
+}
+
+function readApplied({ text, place, resource }: ApplyCall): KubeObject {
+  let applied: unknown
+  try {
+    applied = parseYaml(text)
+  } catch (error) {
+    throw badRequest(`error decoding YAML: ${(error as Error).message.split('\n')[0]}`)
+  }
+  if (!isObject(applied))
+    throw badRequest(
+      'error decoding YAML: json: cannot unmarshal into Go value of type map[string]interface {}',
+    )
+  const object = stored(resource, applied as KubeObject)
+  const { kind, apiVersion } = object
+  if (kind && apiVersion) checkPlace(object, place)
+  const { namespace } = place
+  return { ...object, metadata: { ...object.metadata, ...(namespace !== undefined && { namespace }) } }
+}
