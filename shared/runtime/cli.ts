@@ -1,0 +1,103 @@
+import { Command, InvalidArgumentError } from 'commander'
+import { stringify } from 'yaml'
+import { loadConfig } from './config.ts'
+import { ConfigError } from './layers.ts'
+import { manifests } from './manifests.ts'
+
+/** What the command touches; a test hands in its own. */
+export interface Terminal {
+  env: Record<string, string | undefined>
+  out(text: string): void
+  err(text: string): void
+}
+
+interface ManifestFlags {
+  name: string
+  image: string
+  namespace: string
+  config: string
+  profile?: string
+  prefix: string
+  replicas: number
+  port: number
+  env: Record<string, string>
+  format: 'yaml' | 'json'
+  preStop: number
+  grace: number
+  shutdownTimeout: number
+  buffer: number
+}
+
+/** Runs `mutantops <args>`; returns the exit code. */
+export async function mutantops(args: readonly string[], terminal: Terminal): Promise<number> {
+  const program = new Command('mutantops')
+    .description('Tools for apps that use the Kubernetes runtime plugin.')
+    .exitOverride()
+    .configureOutput({ writeOut: terminal.out, writeErr: terminal.err })
+  manifestsCommand(program, terminal)
+  try {
+    await program.parseAsync(args, { from: 'user' })
+    return 0
+  } catch (error) {
+    if (error instanceof ConfigError) terminal.err(`${error.message}\n`)
+    // Commander has said by itself what was wrong with the flags.
+    else if (isCommanderError(error)) return error.exitCode
+    else throw error
+    return 1
+  }
+}
+
+function manifestsCommand(program: Command, terminal: Terminal): void {
+  program
+    .command('manifests')
+    .description("Writes the objects that run an app, from the app's own configuration.")
+    .requiredOption('--name <name>', 'of the app and of all its objects')
+    .requiredOption('--image <image>', 'that its pods run')
+    .option('--namespace <namespace>', 'where it runs', 'default')
+    .option('--config <folder>', 'where kubernetes.yaml is', 'config')
+    .option('--profile <profile>', 'whose configuration to use (default: NODE_ENV, else production)')
+    .option('--prefix <prefix>', 'of the variables that set the configuration', 'KUBERNETES')
+    .option('--replicas <number>', 'of the Deployment', wholeNumber, 2)
+    .option('--port <number>', 'where the app listens', wholeNumber, 8080)
+    .option('--env <name=value>', 'a variable of the container; may be given again', variable, {})
+    .option('--pre-stop <seconds>', 'to wait before SIGTERM', wholeNumber, 5)
+    .option('--grace <seconds>', 'from SIGTERM to the end of accepting', wholeNumber, 2)
+    .option('--shutdown-timeout <seconds>', 'for what is in flight then', wholeNumber, 20)
+    .option('--buffer <seconds>', 'left over before the kubelet kills', wholeNumber, 5)
+    .option('--format <format>', 'yaml or json', format, 'yaml')
+    .action(async (flags: ManifestFlags) => {
+      const { config: folder, profile, prefix, preStop, grace, buffer, ...app } = flags
+      const config = await loadConfig({ env: terminal.env, folder, prefix, ...(profile && { profile }) })
+      const shutdown = { preStop, grace, timeout: flags.shutdownTimeout, buffer }
+      const objects = manifests({ ...app, config, shutdown })
+      terminal.out(flags.format === 'json' ? jsonOf(objects) : yamlOf(objects))
+    })
+}
+
+function yamlOf(objects: object[]): string {
+  return objects.map((object) => stringify(object, { lineWidth: 0 })).join('---\n')
+}
+
+function jsonOf(items: object[]): string {
+  return `${JSON.stringify({ apiVersion: 'v1', kind: 'List', items }, null, 2)}\n`
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.')
+  return Number(text)
+}
+
+function variable(text: string, before: Record<string, string>): Record<string, string> {
+  const at = text.indexOf('=')
+  if (at < 1) throw new InvalidArgumentError('It must be <name>=<value>.')
+  return { ...before, [text.slice(0, at)]: text.slice(at + 1) }
+}
+
+function format(text: string): string {
+  if (text !== 'yaml' && text !== 'json') throw new InvalidArgumentError('It must be yaml or json.')
+  return text
+}
+
+function isCommanderError(error: unknown): error is Error & { exitCode: number } {
+  return error instanceof Error && 'exitCode' in error
+}
