@@ -163,6 +163,8 @@ function apiserverArgs(folder: string, etcdUrl: string, port: number): string[] 
     '--authorization-mode=RBAC',
     '--service-cluster-ip-range=10.96.0.0/16',
     '--disable-admission-plugins=ServiceAccount',
+    // OpenShift's default: blockOwnerDeletion needs a right on the owner's finalizers.
+    '--enable-admission-plugins=OwnerReferencesPermissionEnforcement',
     `--audit-policy-file=${join(folder, 'audit-policy.yaml')}`,
     `--audit-log-path=${join(folder, 'audit.log')}`,
   ]
