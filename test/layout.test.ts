@@ -26,6 +26,7 @@ const arrows: Record<string, string[]> = {
   'shared/cloudevents': ['shared/kinds', 'shared'],
   'shared/resync': ['shared/kinds', 'shared/kube', 'shared/cloudevents', 'shared'],
   'shared/runtime': ['shared/kinds', 'shared/kube', 'shared'],
+  'shared/watching': ['shared/kinds', 'shared/kube', 'shared/cloudevents', 'shared'],
   'shared/apiserver': ['shared/kinds', 'shared'],
   'shared/local': ['shared/*', 'shared', 'knative'],
   functions: [

@@ -24,7 +24,7 @@ export interface InformerOptions<K extends Kept> {
   onChange(change: Change<K>): void
   /** Told of each thing that a metric counts. */
   onCount?: (what: InformerCount) => void
-  limits?: Partial<InformerLimits>
+  limits?: Partial<InformerLimits> | undefined
 }
 
 /** `relist`: had to list again after a gap. `restart`: watches again after an outage. `denied`: a 403 (each one). */

@@ -1,0 +1,110 @@
+import { Hono } from 'hono'
+import { Registry } from 'prom-client'
+import type { Clock } from '../shared/clock.ts'
+import type { Sink } from '../shared/cloudevents/sink.ts'
+import type { KubeClient } from '../shared/kube/client.ts'
+import type { InformerLimits } from '../shared/kube/informer.ts'
+import type { Logger } from '../shared/log.ts'
+import { type Elector, elector } from '../shared/runtime/elector.ts'
+import { type LeaderTasks, leaderTasks } from '../shared/runtime/leader-tasks.ts'
+import { type LeaseSettings, stopTimeoutMs } from '../shared/runtime/lease.ts'
+import { type Forwarding, forwarding } from '../shared/watching/forward.ts'
+import { type WatcherMetrics, watcherMetrics } from './watcher-metrics.ts'
+
+export interface WatcherContext {
+  client: KubeClient
+  clock: Clock
+  log: Logger
+  sink: Sink
+  /** The cluster's name, for the source of events. */
+  cluster: string
+  /** Undefined means all of them. */
+  namespaces: string[] | undefined
+  /** The Lease that decides which of several watchers works. */
+  election: LeaseSettings
+  limits?: Partial<InformerLimits>
+}
+
+export interface Watcher {
+  app: Hono
+  metrics: WatcherMetrics
+  /** Begins to campaign, and to forward while it leads; gives how it stops (the Lease is released). */
+  start(): Promise<() => Promise<void>>
+}
+
+/**
+ * The watcher: the only process that always runs. Of several one leads; it turns what changes in the cluster into
+ * events at the sink. `/livez`, `/readyz` (with who leads and which watches do not stand) and `/metrics`.
+ */
+export function watcherApp(ctx: WatcherContext): Watcher {
+  const registry = new Registry()
+  const campaign = elector(leaseOf(ctx))
+  const metrics = watcherMetrics(registry, () => forwards)
+  const forwards: Forwarding = forwarding({
+    ...ctx,
+    isLeader: campaign.isLeader,
+    onAnswer: metrics.answer,
+    onCount: metrics.count,
+  })
+  let phase: 'starting' | 'running' | 'stopping' = 'starting'
+
+  const app = new Hono()
+  app.get('/livez', (c) => c.json({ status: 'alive' }))
+  app.get('/readyz', (c) =>
+    c.json({ status: phase, ...reportOf(campaign, forwards) }, phase === 'running' ? 200 : 503),
+  )
+  app.get('/metrics', async (c) =>
+    c.body(await registry.metrics(), 200, { 'content-type': registry.contentType }),
+  )
+
+  return {
+    app,
+    metrics,
+    async start() {
+      const stopping = new AbortController()
+      const tasks = leaderTasks({
+        ...ctx,
+        leadership: campaign,
+        tasks: [{ name: 'forward', run: forwards.run }],
+        stopTimeoutMs: stopTimeoutMs(ctx.election),
+      })
+      const campaigning = campaign.run(stopping.signal)
+      phase = 'running'
+      let stopped: Promise<void> | undefined
+      return () => {
+        phase = 'stopping'
+        stopped ??= stop({ tasks, campaign, campaigning, stopping })
+        return stopped
+      }
+    },
+  }
+}
+
+function leaseOf({ client, clock, log, election }: WatcherContext) {
+  return { client, clock, log, ...election }
+}
+
+/** What a person wants to know when no events come. Names only what the configuration or the code names. */
+function reportOf(campaign: Elector, forwards: Forwarding) {
+  const { leading, reachable } = campaign.state()
+  const state = forwards.state()
+  return {
+    leader: { lease: campaign.leaseName, leading, reachable },
+    ...(state && { sink: state.sinkIsWell ? 'up' : 'down', interrupted: state.interrupted }),
+  }
+}
+
+interface Started {
+  tasks: LeaderTasks
+  campaign: Elector
+  campaigning: Promise<void>
+  stopping: AbortController
+}
+
+/** The tasks end, then the Lease is released, so that the successor leads at once and never beside this process. */
+async function stop({ tasks, campaign, campaigning, stopping }: Started): Promise<void> {
+  const { abandoned } = await tasks.stop()
+  await campaign.stop({ release: abandoned.length === 0 })
+  stopping.abort(new Error('The watcher was stopped'))
+  await campaigning
+}

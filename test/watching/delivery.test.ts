@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest'
+import { objectEvent } from '../../shared/cloudevents/envelope.ts'
+import { SinkError } from '../../shared/cloudevents/sink.ts'
+import { createLog } from '../../shared/log.ts'
+import { delivery, holdTimeoutMs, outcomeOf } from '../../shared/watching/delivery.ts'
+import { virtualClock } from '../support/clock.ts'
+
+const event = objectEvent({
+  cluster: 'here',
+  verb: 'applied',
+  owner: { apiVersion: 'neiam.org/v1', kind: 'Mutation', namespace: 'shop', name: 'web', uid: 'u' },
+  changed: { uid: 'u', resourceVersion: '1' },
+  cause: 'object',
+})
+
+describe('an answer of the sink', () => {
+  const rows: [number, number | undefined, object][] = [
+    [200, undefined, { done: true }],
+    [202, undefined, { done: true }],
+    [204, undefined, { done: true }],
+    [302, undefined, { done: false, notBeforeMs: 10_000 }],
+    [400, undefined, { done: false, notBeforeMs: 10_000 }],
+    [404, 30, { done: false, notBeforeMs: 30_000 }],
+    [408, undefined, { done: false, notBeforeMs: 0 }],
+    [429, 3, { done: false, notBeforeMs: 3_000 }],
+    [500, undefined, { done: false, notBeforeMs: 0 }],
+    [503, 86_400, { done: false, notBeforeMs: 60_000 }],
+  ]
+  it.each(rows)('%i with Retry-After %s', (status, after, outcome) =>
+    expect(outcomeOf(status, after)).toEqual(outcome),
+  )
+
+  it('is logged when trouble begins, changes and ends, not for each event', async () => {
+    const clock = virtualClock()
+    const lines: string[] = []
+    const answers: (number | Error)[] = [503, 503, new SinkError('x', 'refused'), 400, 202, 202]
+    const counted: number[] = []
+    const { send, isWell } = delivery({
+      clock,
+      log: createLog({ name: 't', destination: { write: (line) => lines.push(JSON.parse(line).msg) } }),
+      onAnswer: (status) => counted.push(status),
+      sink: {
+        async send(_, options) {
+          expect(options?.timeoutMs).toBe(holdTimeoutMs)
+          const answer = answers.shift() ?? 202
+          if (answer instanceof Error) throw answer
+          return { status: answer, resets: 0 }
+        },
+        close: async () => {},
+      },
+    })
+    const { signal } = new AbortController()
+    for (let index = 0; index < 3; index++) await send(event, signal)
+    expect([lines.length, isWell()]).toEqual([1, false])
+    await clock.advance(10_000)
+    for (let index = 0; index < 3; index++) await send(event, signal)
+    expect(lines).toEqual([
+      'sink does not take events',
+      'sink does not take events',
+      'sink takes events again',
+    ])
+    expect(counted).toEqual([503, 503, 0, 400, 202, 202])
+    expect(isWell()).toBe(true)
+  })
+})
