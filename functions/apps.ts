@@ -22,6 +22,7 @@ export const apps: Record<string, MakeApp> = {
     return { app: mutantDeploymentApp(await reconcilerContext(ctx, config)) }
   },
   resync: resyncApp,
+  watcher: watcherApp,
   'dead-letter': async (ctx, config) => {
     const { deadLetterApp } = await import('./dead-letter.ts')
     return { app: deadLetterApp({ ...ctx, record: await recorder(ctx, config) }) }
@@ -50,6 +51,34 @@ async function resyncApp(ctx: FunctionContext, config: FunctionConfig): Promise<
       needsWork(kind, parent, children, { ...adoption(config), now: clock.now() }),
   })
   return { app, stop: () => out.close() }
+}
+
+async function watcherApp(ctx: FunctionContext, config: FunctionConfig): Promise<App> {
+  if (!config.sink) throw new Error('The watcher needs K_SINK, where its events go')
+  const [{ watcherApp: make }, { sink }] = await Promise.all([
+    import('./watcher.ts'),
+    import('../shared/cloudevents/sink.ts'),
+  ])
+  const out = sink({
+    ...config.sink,
+    clock: ctx.clock,
+    userAgent: userAgent(ctx.name),
+    onReset: () => ctx.metrics.note('mutantops_sink_resets_total'),
+  })
+  const { app, start } = make({
+    ...ctx,
+    sink: out,
+    namespaces: config.namespaces,
+    election: config.election,
+  })
+  const stop = await start()
+  return {
+    app,
+    async stop() {
+      await stop()
+      await out.close()
+    },
+  }
 }
 
 async function reconcilerContext(ctx: FunctionContext, config: FunctionConfig) {

@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { type SinkConfig, sinkConfig } from '../shared/cloudevents/sink-config.ts'
 import { isDns1123Label } from '../shared/kinds/mutants.ts'
 import type { Adoption } from '../shared/reconcile/adoption.ts'
+import type { LeaseSettings } from '../shared/runtime/lease.ts'
 
 /** What a function is told by its environment. */
 export interface FunctionConfig {
@@ -28,6 +30,11 @@ export interface FunctionConfig {
   instance: string
   /** `K_SINK` and what belongs to it. */
   sink: SinkConfig | undefined
+  /**
+   * Which of several watchers works: the Lease `LEASE_NAME` (default mutantops-watcher) in `POD_NAMESPACE` (default
+   * mutantops), taken for LEASE_DURATION_SECONDS, given up after RENEW_DEADLINE_SECONDS, tried every RETRY_PERIOD_SECONDS.
+   */
+  election: LeaseSettings
 }
 
 type Environment = Record<string, string | undefined>
@@ -50,6 +57,14 @@ export function functionConfig(env: Environment): FunctionConfig {
     namespaces: namespacesOf(env),
     instance: env.POD_NAME || env.HOSTNAME || 'local',
     sink: sinkConfig(env),
+    election: {
+      namespace: env.POD_NAMESPACE || 'mutantops',
+      leaseName: env.LEASE_NAME || 'mutantops-watcher',
+      identity: `${env.POD_NAME || env.HOSTNAME || 'local'}-${randomBytes(4).toString('hex')}`,
+      leaseDurationSeconds: integer(env, 'LEASE_DURATION_SECONDS', 15, 1, 3_600),
+      renewDeadlineSeconds: integer(env, 'RENEW_DEADLINE_SECONDS', 10, 1, 3_600),
+      retryPeriodSeconds: integer(env, 'RETRY_PERIOD_SECONDS', 2, 1, 3_600),
+    },
   }
 }
 

@@ -6,8 +6,6 @@ import type { Forwarding } from '../shared/watching/forward.ts'
 export interface WatcherMetrics {
   answer(status: number): void
   count(kind: string, what: InformerCount): void
-  reset(): void
-  request(method: string, code: number): void
 }
 
 const watchCounts = {
@@ -26,17 +24,6 @@ export function watcherMetrics(registry: Registry, forwarding: () => Forwarding)
     labelNames: ['status'],
     registers,
   })
-  const resets = new Counter({
-    name: 'mutantops_sink_resets_total',
-    help: 'Sends repeated at once because the connection was reset.',
-    registers,
-  })
-  const requests = new Counter({
-    name: 'mutantops_api_requests_total',
-    help: 'Answers of the Kubernetes API, by method and status; 0 is no answer.',
-    labelNames: ['method', 'code'],
-    registers,
-  })
   const watches = Object.fromEntries(
     Object.entries(watchCounts).map(([what, [name, help]]) => [
       what,
@@ -47,8 +34,6 @@ export function watcherMetrics(registry: Registry, forwarding: () => Forwarding)
   return {
     answer: (status) => answers.inc({ status: String(status) }),
     count: (kind, what) => watches[what]?.inc({ kind }),
-    reset: () => resets.inc(),
-    request: (method, code) => requests.inc({ method, code: String(code) }),
   }
 }
 

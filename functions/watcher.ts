@@ -1,23 +1,17 @@
 import { Hono } from 'hono'
 import { Registry } from 'prom-client'
-import type { Clock } from '../shared/clock.ts'
 import type { Sink } from '../shared/cloudevents/sink.ts'
-import type { KubeClient } from '../shared/kube/client.ts'
 import type { InformerLimits } from '../shared/kube/informer.ts'
-import type { Logger } from '../shared/log.ts'
 import { type Elector, elector } from '../shared/runtime/elector.ts'
 import { type LeaderTasks, leaderTasks } from '../shared/runtime/leader-tasks.ts'
 import { type LeaseSettings, stopTimeoutMs } from '../shared/runtime/lease.ts'
 import { type Forwarding, forwarding } from '../shared/watching/forward.ts'
-import { type WatcherMetrics, watcherMetrics } from './watcher-metrics.ts'
+import type { FunctionContext } from './context.ts'
+import { watcherMetrics } from './watcher-metrics.ts'
 
-export interface WatcherContext {
-  client: KubeClient
-  clock: Clock
-  log: Logger
+export interface WatcherContext
+  extends Pick<FunctionContext, 'client' | 'clock' | 'log' | 'metrics' | 'cluster'> {
   sink: Sink
-  /** The cluster's name, for the source of events. */
-  cluster: string
   /** Undefined means all of them. */
   namespaces: string[] | undefined
   /** The Lease that decides which of several watchers works. */
@@ -27,7 +21,6 @@ export interface WatcherContext {
 
 export interface Watcher {
   app: Hono
-  metrics: WatcherMetrics
   /** Begins to campaign, and to forward while it leads; gives how it stops (the Lease is released). */
   start(): Promise<() => Promise<void>>
 }
@@ -53,13 +46,14 @@ export function watcherApp(ctx: WatcherContext): Watcher {
   app.get('/readyz', (c) =>
     c.json({ status: phase, ...reportOf(campaign, forwards) }, phase === 'running' ? 200 : 503),
   )
-  app.get('/metrics', async (c) =>
-    c.body(await registry.metrics(), 200, { 'content-type': registry.contentType }),
-  )
+  app.get('/metrics', async (c) => {
+    const common = await ctx.metrics.text()
+    const text = `${common.text}\n${await registry.metrics()}`
+    return c.body(text, 200, { 'content-type': common.contentType })
+  })
 
   return {
     app,
-    metrics,
     async start() {
       const stopping = new AbortController()
       const tasks = leaderTasks({

@@ -26,6 +26,8 @@ export interface StartOptions {
   binaries: Binaries
   /** Controllers of kube-controller-manager to run. Default: {@link collectors}. Empty for none. */
   controllers?: string[]
+  /** Done when the API server is ready and before the controllers start. */
+  prepare?: (connection: ClusterConnection) => Promise<void>
 }
 
 /**
@@ -58,7 +60,7 @@ export async function startControlPlane(options: StartOptions): Promise<ControlP
   }
 }
 
-async function start({ binaries, controllers = collectors }: StartOptions): Promise<ControlPlane> {
+async function start({ binaries, controllers = collectors, prepare }: StartOptions): Promise<ControlPlane> {
   const folder = await mkdtemp(join(tmpdir(), 'mutantops-control-plane-'))
   const group = processGroup(folder)
   const running: Process[] = []
@@ -72,7 +74,7 @@ async function start({ binaries, controllers = collectors }: StartOptions): Prom
     return stopping
   }
   try {
-    const connection = await prepare(folder, binaries)
+    const connection = await writeFiles(folder, binaries)
     const etcdUrl = `http://127.0.0.1:${await freePort()}`
     running.push(group.start('etcd', binaries.etcd, etcdArgs(folder, etcdUrl, await freePort())))
     const port = Number(new URL(connection.server).port)
@@ -83,6 +85,7 @@ async function start({ binaries, controllers = collectors }: StartOptions): Prom
     )
     running.push(apiserver)
     await untilReady(connection, apiserver)
+    await prepare?.(connection)
     if (controllers.length > 0) {
       const args = controllerArgs(connection.kubeconfigFile, controllers)
       running.push(group.start('kube-controller-manager', binaries['kube-controller-manager'], args))
@@ -95,7 +98,7 @@ async function start({ binaries, controllers = collectors }: StartOptions): Prom
 }
 
 /** Writes the keys, tokens, audit policy and kubeconfig that the processes read. */
-async function prepare(folder: string, binaries: Binaries): Promise<ClusterConnection> {
+async function writeFiles(folder: string, binaries: Binaries): Promise<ClusterConnection> {
   const adminToken = randomBytes(24).toString('base64url')
   const nobodyToken = randomBytes(24).toString('base64url')
   const server = `https://127.0.0.1:${await freePort()}`

@@ -1,3 +1,4 @@
+import { lazyMetrics } from '../../functions/metrics.ts'
 import { type WatcherContext, watcherApp } from '../../functions/watcher.ts'
 import { systemClock } from '../../shared/clock.ts'
 import { sink } from '../../shared/cloudevents/sink.ts'
@@ -25,6 +26,7 @@ export async function startWatcher(
     clock: systemClock,
     log: createLog({ name: identity, destination: { write: (line) => lines.push(JSON.parse(line)) } }),
     sink: out,
+    metrics: lazyMetrics(),
     cluster: 'here',
     namespaces: [namespace],
     election: { ...quickElection, namespace, leaseName: 'watcher', identity },
