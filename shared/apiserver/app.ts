@@ -13,6 +13,7 @@ import {
   wantsAggregated,
 } from './discovery.ts'
 import { modify } from './modify.ts'
+import { openApiDocument, openApiIndex } from './openapi.ts'
 import { getObject, listObjects } from './read.ts'
 import { remove, removeAll } from './remove.ts'
 import { PageNotFound, type Target, targetOf } from './request.ts'
@@ -38,6 +39,7 @@ export function apiApp(ctx: ServerContext, options: AppOptions): Hono {
   for (const path of ['/readyz', '/livez', '/healthz']) app.get(path, (c) => c.text('ok'))
   app.get('/version', (c) => c.json(version))
   addDiscovery(app, ctx)
+  addOpenApi(app, ctx)
   const serve = (c: Context) => answer(ctx, c.req.raw, options)
   app.all('/api/*', serve)
   app.all('/apis/*', serve)
@@ -60,6 +62,16 @@ function addDiscovery(app: Hono, { registry }: ServerContext): void {
     const { group, version } = c.req.param()
     if (!registry.hasGroupVersion(group, version)) return pageNotFound()
     return jsonOf(resourceList(registry, group, version))
+  })
+}
+
+function addOpenApi(app: Hono, { registry }: ServerContext): void {
+  app.get('/openapi/v3', () => jsonOf(openApiIndex(registry)))
+  app.get('/openapi/v3/api/v1', () => jsonOf(openApiDocument(registry, '', 'v1')))
+  app.get('/openapi/v3/apis/:group/:version', (c) => {
+    const { group, version } = c.req.param()
+    if (!registry.hasGroupVersion(group, version)) return pageNotFound()
+    return jsonOf(openApiDocument(registry, group, version))
   })
 }
 

@@ -9,7 +9,7 @@ import { type WriteQuery, writeQuery } from './options.ts'
 import { jsonPatch, mergePatch } from './patch.ts'
 import type { Target } from './request.ts'
 import { type ApiResource, keyOf } from './resources.ts'
-import { scaleOf, withScale } from './scale.ts'
+import { scaleOf, scaleToChange, withScale } from './scale.ts'
 import { badRequest, conflict, failure, notFound, unsupportedMediaType } from './status.ts'
 import { wireObject } from './wire.ts'
 import { checkPlace, checkUnknown, stored, type Written } from './write.ts'
@@ -34,7 +34,7 @@ export async function modify(
   if (type === applyType) return apply(ctx, { resource, place, subresource, query, text })
   const warnings: string[] = []
   const change = (live: StoredObject): KubeObject => {
-    const shown = subresource === 'scale' ? scaleOf(resource, live) : wireObject(resource, live)
+    const shown = subresource === 'scale' ? scaleToChange(resource, live) : wireObject(resource, live)
     const patched = patchOf(type, text)(shown)
     if (subresource === 'scale') return withScale(resource, live, patched)
     const read = readPatched(resource, patched, query, warnings)
@@ -150,6 +150,5 @@ function readApplied({ text, place, resource }: ApplyCall): KubeObject {
   const object = stored(resource, applied as KubeObject)
   const { kind, apiVersion } = object
   if (kind && apiVersion) checkPlace(object, place)
-  const { namespace } = place
-  return { ...object, metadata: { ...object.metadata, ...(namespace !== undefined && { namespace }) } }
+  return object
 }

@@ -1,5 +1,5 @@
 import type { ApiResource, Registry } from './resources.ts'
-import { failure, methodNotAllowed, noSuchResource } from './status.ts'
+import { type ApiError, failure, methodNotAllowed, noSuchResource, notFound, qualified } from './status.ts'
 
 /** What a request is about, read from its method and path. */
 export interface Target {
@@ -61,7 +61,8 @@ function placeOf(registry: Registry, group: string, version: string, parts: stri
 function placeIn(resource: ApiResource, rest: string[], namespace?: string): Place {
   const [name, subresource, ...more] = rest
   if (more.length > 0) throw noSuchResource()
-  if (subresource !== undefined && !hasSubresource(resource, subresource)) throw noSuchResource()
+  if (subresource !== undefined && !hasSubresource(resource, subresource))
+    throw resource.customSchema ? notFound(resource, name ?? '') : noSuchResource()
   return {
     resource,
     ...(namespace !== undefined && { namespace }),
@@ -81,12 +82,19 @@ function verbOf(method: string, place: Place, watches: boolean, isOldWatch: bool
   const verb = verbFor(method, name !== undefined, watches, isOldWatch)
   const ofAllNamespaces = resource.namespaced && namespace === undefined
   if (ofAllNamespaces && verb === 'create' && resource.customSchema) throw new PageNotFound()
+  if (subresource && verb === 'delete' && resource.customSchema) throw cannot('delete', resource)
   const isAllowed =
     verb !== undefined &&
     (subresource ? ['get', 'update', 'patch'].includes(verb) : resource.verbs.includes(verb)) &&
     (!ofAllNamespaces || verb === 'list' || verb === 'watch')
   if (!isAllowed || !verb) throw methodNotAllowed()
   return verb
+}
+
+function cannot(verb: string, resource: ApiResource): ApiError {
+  const { group, plural } = resource
+  const message = `${verb} is not supported on resources of kind "${qualified(plural, group)}"`
+  return failure(405, 'MethodNotAllowed', message, { group, kind: plural })
 }
 
 function verbFor(method: string, isOne: boolean, watches: boolean, isOldWatch: boolean): Verb | undefined {

@@ -1,6 +1,6 @@
 import { isObject, type KubeObject, type StoredObject } from '../kinds/object.ts'
 import { type ApiResource, fieldAt, withFieldAt } from './resources.ts'
-import { failure } from './status.ts'
+import { cause, failure, invalid } from './status.ts'
 
 /** The `autoscaling/v1` Scale of an object. Throws 500 where a custom resource has no spec replicas. */
 export function scaleOf(resource: ApiResource, stored: StoredObject): KubeObject {
@@ -40,9 +40,21 @@ function labelsText(selector: unknown): string {
     .join(',')
 }
 
+/** The Scale that a patch starts from: without replicas where there are none yet. */
+export function scaleToChange(resource: ApiResource, stored: StoredObject): KubeObject {
+  const path = resource.scale?.specReplicas ?? []
+  const isSet = typeof fieldAt(stored, path) === 'number'
+  const scale = scaleOf(resource, isSet ? stored : (withFieldAt(stored, path, 0) as StoredObject))
+  return isSet ? scale : { ...scale, spec: {} }
+}
+
 /** The object with the number of replicas that a Scale asks for. */
 export function withScale(resource: ApiResource, live: StoredObject, scale: KubeObject): KubeObject {
   const replicas = Number(fieldAt(scale, ['spec', 'replicas']) ?? 0)
+  if (replicas < 0)
+    throw invalid({ group: 'autoscaling', kind: 'Scale', plural: 'scales' }, live.metadata.name, [
+      cause.invalid('spec.replicas', replicas, 'must be greater than or equal to 0'),
+    ])
   const scaled = withFieldAt(live, resource.scale?.specReplicas ?? [], replicas)
   const { resourceVersion, uid } = scale.metadata ?? {}
   return {
