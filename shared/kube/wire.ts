@@ -1,5 +1,5 @@
 import { Agent, type Dispatcher, fetch, ProxyAgent, Socks5ProxyAgent } from 'undici'
-import type { Clock } from '../clock.ts'
+import { type Clock, TimeoutError } from '../clock.ts'
 import { KubeError } from './errors.ts'
 import type { Transport } from './request.ts'
 
@@ -38,17 +38,22 @@ const connectTimeoutMs = 10_000
 /** Above the 4 s of undici, so that a warm function does not shake hands anew for each event, in ms. */
 const keepAliveMs = 30_000
 
+/** A pool that is younger than this is not replaced, however many requests in it run out of time together, in ms. */
+const poolAgeMinMs = 1_000
+
 interface Held {
   credentials: Credentials
   dispatcher: Dispatcher
+  madeAtMs: number
   tlsKey: string
   readAtMs: number
 }
 
 /**
  * A {@link Transport} over the network: one dispatcher (so one pool of connections) is kept, and replaced only when the
- * CA or the client certificate have changed. A 401 makes it read the credentials afresh and repeat the request once, if
- * they have changed. The proxy variables of the environment are not followed, only `proxyUrl`.
+ * CA or the client certificate have changed, or a request or watch ran out of time: then the network may have lost all
+ * of its connections without a word, and what comes next must not wait on another dead one. A 401 makes it read the
+ * credentials afresh and repeat the request once, if they have changed. The proxy variables of the environment are not followed, only `proxyUrl`.
  */
 export function wire(options: WireOptions): Transport & { close(): Promise<void> } {
   const { baseUrl, clock, proxyUrl } = options
@@ -72,15 +77,33 @@ export function wire(options: WireOptions): Transport & { close(): Promise<void>
   async function readNow(fresh: boolean): Promise<Held> {
     const credentials = await options.read(fresh)
     const tlsKey = JSON.stringify(credentials.tls)
-    const kept = held?.tlsKey === tlsKey ? held.dispatcher : undefined
-    // What is in flight on the old one (a watch, say) ends in peace.
-    if (held && !kept) held.dispatcher.close().catch(() => {})
-    const dispatcher = kept ?? dispatcherFor(credentials.tls, proxyUrl)
-    held = { credentials, dispatcher, tlsKey, readAtMs: clock.monotonicMs() }
+    const kept = held?.tlsKey === tlsKey ? held : undefined
+    if (!kept) retire(held)
+    const dispatcher = kept?.dispatcher ?? dispatcherFor(credentials.tls, proxyUrl)
+    const readAtMs = clock.monotonicMs()
+    held = { credentials, dispatcher, madeAtMs: kept?.madeAtMs ?? readAtMs, tlsKey, readAtMs }
     return held
   }
 
-  function send(url: string, init: RequestInit, { credentials, dispatcher }: Held): Promise<Response> {
+  /** What is in flight on it (a watch, say) ends in peace. */
+  function retire(old: Held | undefined): void {
+    old?.dispatcher.close().catch(() => {})
+  }
+
+  function suspect(used: Held): void {
+    const nowMs = clock.monotonicMs()
+    if (held?.dispatcher !== used.dispatcher || nowMs - held.madeAtMs < poolAgeMinMs) return
+    retire(held)
+    held = { ...held, dispatcher: dispatcherFor(held.credentials.tls, proxyUrl), madeAtMs: nowMs }
+  }
+
+  function send(url: string, init: RequestInit, used: Held): Promise<Response> {
+    const { credentials, dispatcher } = used
+    const { signal } = init
+    const onAbort = () => {
+      if (signal?.reason instanceof TimeoutError) suspect(used)
+    }
+    signal?.addEventListener('abort', onAbort, { once: true })
     const headers = { ...Object.fromEntries(new Headers(init.headers)), ...credentials.headers }
     const request = { ...init, headers, dispatcher } as Parameters<typeof fetch>[1]
     return fetch(url, request) as unknown as Promise<Response>
