@@ -28,6 +28,8 @@ export interface FunctionConfig {
   namespaces: string[] | undefined
   /** `POD_NAME`, else `HOSTNAME`: which process reports. */
   instance: string
+  /** `SERVICE_ACCOUNT_FOLDER`: where the token and the CA are, if not where a kubelet mounts them. */
+  serviceAccountFolder: string | undefined
   /** `K_SINK` and what belongs to it. */
   sink: SinkConfig | undefined
   /**
@@ -56,6 +58,7 @@ export function functionConfig(env: Environment): FunctionConfig {
     drainMs: integer(env, 'DRAIN_SECONDS', 28, 1, 3_600) * 1_000,
     namespaces: namespacesOf(env),
     instance: env.POD_NAME || env.HOSTNAME || 'local',
+    serviceAccountFolder: env.SERVICE_ACCOUNT_FOLDER || undefined,
     sink: sinkConfig(env),
     election: {
       namespace: env.POD_NAMESPACE || 'mutantops',

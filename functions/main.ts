@@ -24,7 +24,11 @@ async function start(name: string, config: FunctionConfig, log: Logger): Promise
   const metrics = lazyMetrics()
   const draining = new AbortController()
   const background = new Set<Promise<void>>()
-  const connection = await connect({ env: process.env, clock })
+  const connection = await connect({
+    env: process.env,
+    clock,
+    ...(config.serviceAccountFolder && { serviceAccountFolder: config.serviceAccountFolder }),
+  })
   const client = kubeClient({
     transport: connection,
     clock,
