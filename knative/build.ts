@@ -12,15 +12,13 @@ import { binaryOf } from '../shared/cloudevents/wire.ts'
  *
  * - `main.js NAME` runs one function; it switches V8's compile cache on and loads the rest.
  * - `app.js` is all that a function needs in a pod: one file, since each module read costs time at a cold start.
- * - One more file for each package that is heavy and seldom needed (client-node for a kubeconfig, prom-client for a
- *   look at the metrics), loaded on demand.
+ * - `client-node.js` is what reads a kubeconfig: heavy, and never needed in a pod, so loaded on demand.
  * - `cache/` is the compile cache, filled by running the function once, with one event.
  */
 
 const root = join(import.meta.dirname, '..')
 const dist = resolve(process.argv[2] ?? join(root, 'dist'))
-/** Loaded on demand, and so kept out of app.js. */
-const onDemand = { '@kubernetes/client-node': 'client-node.js', 'prom-client': 'prom-client.js' }
+const clientNode = '@kubernetes/client-node'
 const warmUpTimeoutMs = 30_000
 
 const common = {
@@ -40,10 +38,10 @@ const common = {
 const apart: Plugin = {
   name: 'on demand',
   setup(build) {
-    for (const [name, file] of Object.entries(onDemand))
-      build.onResolve({ filter: new RegExp(`^${name}$`) }, ({ kind }) =>
-        kind === 'dynamic-import' ? { path: `./${file}`, external: true } : undefined,
-      )
+    build.onResolve({ filter: new RegExp(`^${clientNode}$`) }, () => ({
+      path: './client-node.js',
+      external: true,
+    }))
   },
 }
 
@@ -54,20 +52,14 @@ await import('./app.js')
 `
 
 async function bundle(): Promise<Metafile[]> {
-  const app = build({
-    ...common,
-    entryPoints: ['functions/main.ts'],
-    outfile: join(dist, 'app.js'),
-    plugins: [apart],
-  })
-  const others = Object.entries(onDemand).map(([name, file]) =>
+  const results = await Promise.all([
+    build({ ...common, entryPoints: ['functions/main.ts'], outfile: join(dist, 'app.js'), plugins: [apart] }),
     build({
       ...common,
-      stdin: { contents: `export * from '${name}'`, resolveDir: root },
-      outfile: join(dist, file),
+      stdin: { contents: `export { KubeConfig } from '${clientNode}'`, resolveDir: root },
+      outfile: join(dist, 'client-node.js'),
     }),
-  )
-  const results = await Promise.all([app, ...others])
+  ])
   return results.map(({ metafile }) => metafile)
 }
 

@@ -44,7 +44,7 @@ afterEach(async () => {
 })
 
 async function started(env: Record<string, string> = {}, before: string[] = []): Promise<FunctionProcess> {
-  const running = await functionProcess('mutation', { KUBECONFIG: api.kubeconfig, ...env }, before)
+  const running = await functionProcess('mutation', { KUBECONFIG: api.kubeconfig, ...env }, { before })
   stops.push(async () => {
     running.child.kill('SIGKILL')
     await running.ended

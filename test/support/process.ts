@@ -13,14 +13,18 @@ export interface FunctionProcess {
   ended: Promise<number | string>
 }
 
-const program = fileURLToPath(new URL('../../functions/main.ts', import.meta.url))
+const sourceProgram = fileURLToPath(new URL('../../functions/main.ts', import.meta.url))
 
-/** Starts `node functions/main.ts NAME` and waits until it listens or has ended. `before` stands before `node`. */
+/**
+ * Starts `node functions/main.ts NAME` (or another `program`) and waits until it listens or has ended. `before` stands
+ * before `node`.
+ */
 export async function functionProcess(
   name: string,
   env: Record<string, string>,
-  before: string[] = [],
+  options: { before?: string[]; program?: string } = {},
 ): Promise<FunctionProcess> {
+  const { before = [], program = sourceProgram } = options
   const [command = process.execPath, ...args] = [...before, process.execPath, program, name]
   const child = spawn(command, args, {
     env: { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: '0', ...env },
