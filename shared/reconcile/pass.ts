@@ -201,17 +201,24 @@ async function settle(run: Run, status: MutantStatus): Promise<'settled' | 'race
   } catch (error) {
     if (isConflict(error)) return 'raced'
     if (!isKubeError(error)) throw error
-    if (isNotFound(error) && error.status?.details?.name === name) return 'settled'
-    run.troubles.push(isNotFound(error) ? withoutSubresource(run.kind, error) : error)
+    if (isNotFound(error)) await explainNotFound(run, error)
+    else run.troubles.push(error)
     return 'settled'
   }
   await tell(run, before, status)
   return 'settled'
 }
 
-function withoutSubresource({ plural, group }: MutantKind, cause: KubeError): KubeError {
-  const message = `The CustomResourceDefinition ${plural}.${group} has no status subresource: apply the one of this version`
-  return new KubeError(message, { code: cause.code, reason: cause.reason, cause })
+/** The same answer comes when the object is gone and when its definition has no status to write to. */
+async function explainNotFound(
+  { kind, parent, context, call, troubles }: Run,
+  cause: KubeError,
+): Promise<void> {
+  const { namespace, name } = parent.metadata
+  if (!(await context.client.getMetadata(kind, { namespace, name }, call))) return
+  const definition = `${kind.plural}.${kind.group}`
+  const message = `The CustomResourceDefinition ${definition} has no status subresource: apply the one of this version`
+  troubles.push(new KubeError(message, { code: cause.code, reason: cause.reason, cause }))
 }
 
 async function prove({ kind, parent, context, call }: Run): Promise<'settled' | 'raced'> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { mutations, ownerLabelValue } from '../../../shared/kinds/mutants.ts'
-import { deployments } from '../../../shared/kinds/object.ts'
+import { deployments, namespaces } from '../../../shared/kinds/object.ts'
 import { needsWork } from '../../../shared/reconcile/needs-work.ts'
 import { base, mutantDeployment, mutation } from '../../support/builders.ts'
 import { isWrite, type TestApi, type World, world } from '../../support/world.ts'
@@ -261,6 +261,29 @@ export function robustness(api: TestApi): void {
       expect(w.requests).toEqual([])
     })
 
+    it('is left alone when its namespace goes away under the pass', async () => {
+      const w = await world(api)
+      const shop = mutation('shop').with('red', 1).with('blue', 1)
+      await w.create(shop)
+      let isDeleted = false
+      const { client } = w.context
+      const result = await w.reconcile(shop, {
+        client: {
+          ...client,
+          apply: async (resource, object, options) => {
+            if (!isDeleted) {
+              isDeleted = true
+              await w.admin.delete(namespaces, { name: w.namespace })
+            }
+            return client.apply(resource, object, options)
+          },
+        },
+      })
+      expect(result).toMatchObject({ outcome: 'settled' })
+      expect(result.error).toBeUndefined()
+      expect(w.requests.filter(({ method }) => method === 'PUT')).toEqual([])
+    })
+
     it('that vanishes in the middle of a pass is settled', async () => {
       const w = await world(api)
       const shop = mutation('shop').with('red', 1)
@@ -276,6 +299,45 @@ export function robustness(api: TestApi): void {
         },
       })
       expect(result.outcome).toBe('settled')
+    })
+  })
+
+  describe('the planner of the resync', () => {
+    it('finds work exactly where a pass writes', async () => {
+      const w = await world(api)
+      const shop = mutation('shop').with('red', 2).with('blue', 1)
+      await w.create(shop)
+      const expectWork = async (isExpected: boolean) => {
+        const { items } = await w.admin.list(deployments, {
+          namespace: w.namespace,
+          labelSelector: 'neiam.org/owner=shop',
+        })
+        const settings = { adoption: 'label', now: new Date() } as const
+        expect(needsWork(mutations, await w.get(shop), items, settings)).toBe(isExpected)
+        expect((await w.reconcile(shop)).writes.length > 0).toBe(isExpected)
+      }
+      await expectWork(true)
+      await expectWork(false)
+      await w.makeReady('web-red')
+      await expectWork(true)
+      await expectWork(false)
+      await w.edit('web-red', (child) => {
+        child.spec.replicas = 7
+      })
+      await expectWork(true)
+      await expectWork(false)
+      await w.admin.delete(deployments, { namespace: w.namespace, name: 'web-red' })
+      await expectWork(true)
+      await expectWork(false)
+      await w.change(mutation('shop').with('red', 2))
+      await expectWork(true)
+      await expectWork(false)
+      await w.change(mutation('shop').with('red', 3).annotated({ 'neiam.org/paused': 'true' }))
+      await expectWork(true)
+      await expectWork(false)
+      await w.change(mutation('shop').with('red', -3))
+      await expectWork(true)
+      await expectWork(false)
     })
   })
 
