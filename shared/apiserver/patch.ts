@@ -1,5 +1,5 @@
 import { isObject, type KubeObject } from '../kinds/object.ts'
-import { badRequest, failure, patchRejected } from './status.ts'
+import { type ApiError, badRequest, cause, failure, patchRejected } from './status.ts'
 import { equal } from './typed.ts'
 
 /** JSON merge patch (RFC 7386) and JSON patch (RFC 6902), as the API server applies them. Nothing given is changed. */
@@ -37,7 +37,15 @@ export function jsonPatch(object: KubeObject, operations: unknown): KubeObject {
   }
   let document: unknown = structuredClone(object)
   for (const operation of operations) document = applied(document, operation)
-  return document as KubeObject
+  if (!isObject(document)) throw patchRejected()
+  return document
+}
+
+/** 422 for a patch whose outcome its kind cannot hold; `why` is what the decoder says. */
+export function unreadableOutcome(patched: KubeObject, why: string): ApiError {
+  const { message, field, reason } = cause.invalid('patch', JSON.stringify(patched), why)
+  const details = { causes: [{ reason, message, field }] }
+  return failure(422, 'Invalid', ` "" is invalid: ${field}: ${message}`, details)
 }
 
 function applied(document: unknown, operation: unknown): unknown {
@@ -45,6 +53,7 @@ function applied(document: unknown, operation: unknown): unknown {
   const { op, path, from } = operation
   const value = structuredClone(operation.value ?? null)
   if (path === '' && op === 'replace') return value
+  if (path === '' && op === 'test' && equal(document, value)) return document
   const target = placeOf(document, path)
   switch (op) {
     case 'add':
@@ -65,7 +74,7 @@ function applied(document: unknown, operation: unknown): unknown {
       break
     }
     case 'test':
-      if (!equal(path === '' ? document : (target.get() ?? null), value)) throw patchRejected()
+      if (!equal(target.get() ?? null, value)) throw patchRejected()
       break
     default:
       throw patchRejected()
@@ -82,6 +91,7 @@ interface Place {
 
 /** The place that a JSON pointer names. What stands before its first slash is not looked at. */
 function placeOf(document: unknown, pointer: string): Place {
+  if (!pointer.includes('/')) throw patchRejected()
   const steps = pointer.split('/').slice(1).map(unescaped)
   const last = steps.pop() ?? ''
   let parent = document
@@ -139,7 +149,7 @@ function indexIn(list: unknown[], step: string, length = list.length): number {
 }
 
 /** Why a patch that is JSON, but of another shape, cannot be read. */
-function cannotDecode(value: unknown, type: string): string {
+export function cannotDecode(value: unknown, type: string): string {
   const what = Array.isArray(value)
     ? 'array'
     : value === null || isObject(value)

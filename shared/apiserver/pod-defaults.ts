@@ -11,9 +11,8 @@ export function podTemplateDefaults(template: Fields): Fields {
     securityContext: {},
     schedulerName: 'default-scheduler',
   })
-  const onHost = spec.hostNetwork === true
   const account = spec.serviceAccountName ?? spec.serviceAccount
-  const containers = (list: unknown) => each(list, (container) => containerDefaults(container, onHost))
+  const containers = (list: unknown) => each(list, containerDefaults)
   return {
     ...template,
     spec: {
@@ -33,14 +32,14 @@ function containersOf(spec: Fields, defaults: (list: unknown) => unknown): Field
   return Object.fromEntries(lists.map((name) => [name, defaults(spec[name])]))
 }
 
-function containerDefaults(container: Fields, onHost: boolean): Fields {
+function containerDefaults(container: Fields): Fields {
   const full = filled(container, {
     terminationMessagePath: '/dev/termination-log',
     terminationMessagePolicy: 'File',
     imagePullPolicy: pullPolicy(String(container.image ?? '')),
   })
   return changed(full, {
-    ports: (ports) => each(ports, (port) => portDefaults(port, onHost)),
+    ports: (ports) => each(ports, (port) => filled(port, { protocol: 'TCP' })),
     env: (env) => each(env, envDefaults),
     livenessProbe: probeDefaults,
     readinessProbe: probeDefaults,
@@ -55,10 +54,6 @@ function pullPolicy(image: string): string {
   if (image === '' || image.includes('@')) return 'IfNotPresent'
   const tag = /:([^:/]+)$/.exec(image)?.[1] ?? 'latest'
   return tag === 'latest' ? 'Always' : 'IfNotPresent'
-}
-
-function portDefaults(port: Fields, onHost: boolean): Fields {
-  return filled(port, { protocol: 'TCP', ...(onHost && { hostPort: port.containerPort }) })
 }
 
 function envDefaults(env: Fields): Fields {

@@ -109,7 +109,7 @@ export function goType(value: unknown): string {
 }
 
 /** A value as Go's `%v` prints it. */
-function plain(value: unknown): string {
+export function plain(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(plain).join(' ')}]`
   if (isObject(value))
     return `map[${Object.keys(value)

@@ -1,5 +1,5 @@
 import { isObject } from '../kinds/object.ts'
-import { emptySet, type FieldSet, isEmptySet, keyStep, valueStep } from './field-set.ts'
+import { emptySet, type FieldSet, isEmptySet, keyStep, union, valueStep } from './field-set.ts'
 import { anything, fieldNode, resolved, type SchemaNode } from './schema.ts'
 
 /**
@@ -212,19 +212,30 @@ function comparedMaps(before: unknown, after: unknown, node: SchemaNode): Compar
   return found
 }
 
-/** An entry that stands more than once is compared as a whole. */
 function comparedLists(before: unknown, after: unknown, node: SchemaNode): Comparison {
   const [old, now] = [itemsByStep(node, before), itemsByStep(node, after)]
+  const items = node.items ?? anything
   const found = comparison()
   for (const step of new Set([...old.keys(), ...now.keys()])) {
     const [olds, nows] = [old.get(step) ?? [], now.get(step) ?? []]
-    const single = olds.length <= 1 && nows.length <= 1
-    const below = single
-      ? compared(olds[0], nows[0], node.items ?? anything)
-      : comparedWhole(olds.length > 0 ? olds : undefined, nows.length > 0 ? nows : undefined)
-    found.add(step, below)
+    const isSingle = olds.length <= 1 && nows.length <= 1
+    found.add(step, isSingle ? compared(olds[0], nows[0], items) : comparedDuplicates(olds, nows, items))
   }
   return found
+}
+
+/**
+ * An entry that stands more than once is compared as a whole, and owned so: when it becomes one of several its own
+ * fields are gone, when it is alone again they are new.
+ */
+function comparedDuplicates(olds: unknown[], nows: unknown[], items: SchemaNode): Comparison {
+  const whole = comparedWhole(olds.length > 0 ? olds : undefined, nows.length > 0 ? nows : undefined)
+  const fieldsOf = (list: unknown[]) => (list.length === 1 ? fieldSetOf(list[0], items) : emptySet)
+  return {
+    ...whole,
+    added: union(whole.added, { ...fieldsOf(nows), member: whole.added.member }),
+    removed: union(whole.removed, { ...fieldsOf(olds), member: whole.removed.member }),
+  }
 }
 
 /** A comparison to fill step by step. */
