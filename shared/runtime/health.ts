@@ -58,11 +58,13 @@ export function health(options: HealthOptions): Health {
 
   const reuseFor = () => (last?.error === undefined ? reuseMs.up : reuseMs.down)
 
-  async function ask(kube: KubeClient): Promise<void> {
+  async function ask(kube: KubeClient, signal?: AbortSignal): Promise<void> {
     let error: HealthError | undefined
     try {
-      await kube.request('GET', '/version', { timeoutMs, retries: 0 })
+      await kube.request('GET', '/version', { timeoutMs, retries: 0, ...(signal && { signal }) })
     } catch (thrown) {
+      // Broken off by us: that tells nothing about the API.
+      if (signal?.aborted) return
       error = classOf(thrown)
     }
     last = { atMs: clock.monotonicMs(), error }
@@ -70,8 +72,8 @@ export function health(options: HealthOptions): Health {
   }
 
   /** One request serves all that ask meanwhile. */
-  function refresh(kube: KubeClient): Promise<void> {
-    asking ??= ask(kube).finally(() => {
+  function refresh(kube: KubeClient, signal?: AbortSignal): Promise<void> {
+    asking ??= ask(kube, signal).finally(() => {
       asking = undefined
     })
     return asking
@@ -85,7 +87,7 @@ export function health(options: HealthOptions): Health {
     async run(signal) {
       if (!client) return
       while (!signal.aborted) {
-        await refresh(client)
+        await refresh(client, signal)
         await clock.sleep(reuseFor(), signal).catch(() => {})
       }
     },
