@@ -17,7 +17,7 @@ import { serve } from './serve.ts'
 const backgroundMs = 5_000
 
 async function start(name: string, config: FunctionConfig, log: Logger): Promise<() => Promise<boolean>> {
-  const make = apps[name]
+  const make = Object.hasOwn(apps, name) ? apps[name] : undefined
   if (!make)
     throw new Error(`There is no function ${JSON.stringify(name)}; there are ${Object.keys(apps).join(', ')}`)
   const clock = systemClock

@@ -23,6 +23,8 @@ export interface CursorOptions {
   namespaces: string[] | undefined
   labelSelector?: string
   from?: PageToken
+  /** How many objects a page has. Default 500. */
+  pageLength?: number
   signal: AbortSignal
   /** Told when a token had expired and the list was begun again. */
   onRestart?: () => void
@@ -37,7 +39,7 @@ export interface Cursor<T> {
   take(): Promise<Placed<T> | undefined>
 }
 
-export const pageSize = 500
+const defaultPageLength = 500
 /** A list that has to be begun again more often than this is given up: the next resync is not far. */
 const restartsMax = 3
 
@@ -67,7 +69,7 @@ export function cursor<T extends StoredObject>(options: CursorOptions): Cursor<T
     const list = await client.list<T>(resource, {
       namespace,
       ...(labelSelector && { labelSelector }),
-      limit: pageSize,
+      limit: options.pageLength ?? defaultPageLength,
       ...(token.continue && { continue: token.continue }),
       signal,
     })

@@ -29,7 +29,8 @@ export interface WalkOptions {
   signal: AbortSignal
   onRestart?: () => void
   onForbidden?: (namespace: string, error: KubeError) => void
-  /** For tests. */
+  /** For tests: the limits below. */
+  pageLength?: number
   childrenHeldMax?: number
 }
 

@@ -1,19 +1,8 @@
 import { afterAll } from 'vitest'
-import { apiServer } from '../../shared/apiserver/server.ts'
-import { systemClock } from '../../shared/clock.ts'
-import type { StoredObject } from '../../shared/kinds/object.ts'
-import { namespaces } from '../../shared/kinds/object.ts'
-import { kubeClient } from '../../shared/kube/client.ts'
+import { embeddedApi } from '../support/embedded.ts'
 import { functionsSuite } from './suite.ts'
 
-const server = apiServer()
-afterAll(() => server.stop())
-const admin = kubeClient({ transport: server.transport(), clock: systemClock, userAgent: 'test' })
+const api = embeddedApi()
+afterAll(() => api.server.stop())
 
-functionsSuite({
-  transport: () => server.transport(),
-  async newNamespace() {
-    const object = { apiVersion: 'v1', kind: 'Namespace', metadata: { generateName: 'test-' } }
-    return (await admin.create<StoredObject>(namespaces, object)).metadata.name
-  },
-})
+functionsSuite(api)

@@ -157,6 +157,7 @@ describe('case 54: the end of a process', { timeout: 30_000 }, () => {
 describe('a process that cannot start says why and ends with 1', { timeout: 30_000 }, () => {
   test.each([
     ['an unknown function', 'nothing', {}, 'There is no function "nothing"'],
+    ['a function of the language', 'constructor', {}, 'There is no function "constructor"'],
     ['a port that is none', 'mutation', { PORT: 'http' }, 'PORT is not a whole number'],
     ['a log level that is none', 'mutation', { LOG_LEVEL: 'loud' }, 'LOG_LEVEL is none of'],
     ['no sink for the resync', 'resync', {}, 'K_SINK'],
