@@ -1,5 +1,14 @@
 import type { KubeObject } from '../shared/kinds/object.ts'
-import { type FunctionName, functionNames, head, image, labelsOf, type ProcessName, port } from './names.ts'
+import {
+  type FunctionName,
+  functionNames,
+  head,
+  image,
+  labelsOf,
+  leaseName,
+  type ProcessName,
+  port,
+} from './names.ts'
 
 /** The processes: a Knative Service for each function, a Deployment for the watcher. */
 
@@ -124,7 +133,12 @@ function watcherContainer(name: 'watcher'): object {
     name,
     image,
     args: [name],
-    env: [...commonEnv, { name: 'PORT', value: String(port) }, ...podEnv],
+    env: [
+      ...commonEnv,
+      { name: 'PORT', value: String(port) },
+      { name: 'LEASE_NAME', value: leaseName },
+      ...podEnv,
+    ],
     ports: [{ name: 'http', containerPort: port }],
     startupProbe: { ...probe('/livez'), periodSeconds: 1, failureThreshold: 30 },
     livenessProbe: probe('/livez'),

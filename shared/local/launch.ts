@@ -35,6 +35,7 @@ export function commandOf(spec: ProcessSpec, port: number, options: LaunchOption
       ...Object.fromEntries(declared),
       ...options.env,
       HOST: loopback,
+      HOSTNAME: pod['metadata.name'],
       PORT: String(port),
       K_SERVICE: spec.name,
       ...(spec.sinkUrl && { K_SINK: localSink(spec.sinkUrl, options) }),

@@ -118,7 +118,11 @@ function tellOutput(name: string, text: string): Line | undefined {
   const { level, msg, writes, lookedAt, outOfSync } = entry
   if (Array.isArray(writes) && writes.length > 0) {
     const object = nameOfSubject(entry.object) ?? name
-    return { word: 'wrote', text: `${object}: ${writes.join(', ')} (${entry.durationMs} ms)`, tone: 'plain' }
+    return {
+      word: 'wrote',
+      text: `${object}: ${shortWrites(writes.map(String))} (${entry.durationMs} ms)`,
+      tone: 'plain',
+    }
   }
   if (lookedAt !== undefined && level === 'info')
     return {
@@ -131,6 +135,16 @@ function tellOutput(name: string, text: string): Line | undefined {
     return { word: String(level), text: `${name}: ${msg}${why ? `: ${why}` : ''}`, tone: 'bad' }
   }
   return undefined
+}
+
+/** `apply Deployment shop/a`, `apply Deployment shop/b` become `apply Deployment a, b`. */
+function shortWrites(writes: string[]): string {
+  const names = new Map<string, string[]>()
+  for (const write of writes) {
+    const [, what = write, name = ''] = /^(.+ [A-Z]\w*) (?:[^/ ]+\/)?(\S+)$/.exec(write) ?? []
+    names.set(what, [...(names.get(what) ?? []), name])
+  }
+  return [...names].map(([what, of]) => `${what} ${of.join(', ')}`.trim()).join('; ')
 }
 
 function parsed(text: string): Record<string, unknown> | undefined {

@@ -70,7 +70,8 @@ async function run(options: SessionOptions, onStarted: (stop: Stop) => void): Pr
     if (one.from === 'output') files.write(one.name, one.line)
     say(tellKnative(one))
   }
-  const launch = { program: options.program, baseEnv: options.env, env: { KUBECONFIG: api.kubeconfig } }
+  const env = { KUBECONFIG: api.kubeconfig, NODE_COMPILE_CACHE: join(folder, 'compile-cache') }
+  const launch = { program: options.program, baseEnv: options.env, env }
   const knative = await localKnative({ manifests, launch, clock, report })
   onStarted(() => stopKnative(knative, print))
   printPlaces(options, api, knative)

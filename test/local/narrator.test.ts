@@ -116,10 +116,16 @@ describe('what npm start tells', () => {
       level: 'info',
       msg: 'event worked on',
       object: '/apis/neiam.org/v1/namespaces/default/mutations/web',
-      writes: ['apply Deployment default/web-red'],
+      writes: [
+        'apply Deployment default/web-red',
+        'apply Deployment default/web-blue',
+        'report Mutation default/web',
+      ],
       durationMs: 12,
     }
-    expect(output(written)).toBe('default/web: apply Deployment default/web-red (12 ms)')
+    expect(output(written)).toBe(
+      'default/web: apply Deployment web-red, web-blue; report Mutation web (12 ms)',
+    )
     expect(output({ ...written, writes: [] })).toBeUndefined()
     expect(output({ level: 'warn', msg: 'event put off', reason: 'Shutting down' })).toBe(
       'mutation: event put off: Shutting down',
