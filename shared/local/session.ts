@@ -1,5 +1,6 @@
 import { join, relative } from 'node:path'
 import { type Clock, TimeoutError, withTimeout } from '../clock.ts'
+import { resyncRequestType } from '../cloudevents/envelope.ts'
 import type { KubeObject } from '../kinds/object.ts'
 import { createLog } from '../log.ts'
 import { version } from '../version.ts'
@@ -35,6 +36,9 @@ export interface SessionOptions {
 /** With `exitWhenReady`: how long it may take, in ms. */
 const readyWithinMs = 60_000
 
+/** How long the samples wait for a watcher that watches, in ms; without one they are found by its resync. */
+const watchingWithinMs = 3_000
+
 /** A part that has started, and how it is stopped. */
 type Stop = () => Promise<void>
 
@@ -66,8 +70,10 @@ async function run(options: SessionOptions, onStarted: (stop: Stop) => void): Pr
   onStarted(() => api.stop())
   await install(api.client, manifests.apiObjects, clock)
 
+  const watcher = watcherSeen(clock)
   const report = (one: KnativeReport) => {
     if (one.from === 'output') files.write(one.name, one.line)
+    watcher.look(one)
     say(tellKnative(one))
   }
   const env = { KUBECONFIG: api.kubeconfig, NODE_COMPILE_CACHE: join(folder, 'compile-cache') }
@@ -85,7 +91,7 @@ async function run(options: SessionOptions, onStarted: (stop: Stop) => void): Pr
   const spectating: Spectator = spectator({ client: api.client, clock, log, onSight })
   onStarted(() => spectating.stop())
 
-  const isReady = untilReady(options, { api, knative, spectating, watching, say })
+  const isReady = untilReady(options, { api, knative, spectating, watching, watches: watcher.watches, say })
   isReady.catch(() => {})
   return finish(options, isReady, api)
 }
@@ -95,6 +101,7 @@ interface Parts {
   knative: LocalKnative
   spectating: Spectator
   watching: ReturnType<typeof watchSamples>
+  watches(): Promise<void>
   say(line: Line | undefined): void
 }
 
@@ -103,8 +110,9 @@ async function untilReady(
   { samples, root, print, look, clock }: SessionOptions,
   parts: Parts,
 ): Promise<void> {
-  const { api, knative, spectating, watching, say } = parts
+  const { api, knative, spectating, watching, watches, say } = parts
   await Promise.all([knative.ready, spectating.synced])
+  await watches()
   const found = spectating.objects().length
   if (found > 0) say({ word: 'found', text: `${found} objects that were there already`, tone: 'plain' })
   if (!samples) return
@@ -164,6 +172,24 @@ function printPlaces({ print }: SessionOptions, api: Api, knative: LocalKnative)
 function shortened(path: string): string {
   const here = relative('.', path)
   return here.startsWith('..') ? path : here
+}
+
+/** A watcher that is about to watch asks for a resync; where another one leads, it never does. */
+function watcherSeen(clock: Clock) {
+  let markSeen = () => {}
+  const seen = new Promise<void>((resolve) => {
+    markSeen = resolve
+  })
+  return {
+    look(one: KnativeReport) {
+      if (one.from !== 'broker' || one.report.kind !== 'accepted') return
+      if (one.report.event.attributes.type === resyncRequestType) markSeen()
+    },
+    watches: () =>
+      withTimeout(clock, watchingWithinMs, 'Watching', () => seen).catch((error: unknown) => {
+        if (!(error instanceof TimeoutError)) throw error
+      }),
+  }
 }
 
 /** Knows which objects shall become ready, and when all of them are. */

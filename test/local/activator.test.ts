@@ -9,6 +9,7 @@ import { startProcess } from '../../shared/local/process.ts'
 import type { RevisionReport } from '../../shared/local/revision.ts'
 import type { ServiceSpec } from '../../shared/local/workloads.ts'
 import { eventually } from '../support/eventually.ts'
+import { isAlive } from '../support/npm-start.ts'
 
 const program = fileURLToPath(new URL('./fixtures/function.ts', import.meta.url))
 let running: Activator[] = []
@@ -61,15 +62,6 @@ interface Echo {
   body: string
   headers: Record<string, string>
   env: Record<string, string>
-}
-
-const isAlive = (pid: number) => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
 }
 
 describe('the activator', () => {

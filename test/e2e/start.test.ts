@@ -1,0 +1,129 @@
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { systemClock } from '../../shared/clock.ts'
+import { mutantDeployments, mutations } from '../../shared/kinds/mutants.ts'
+import { deployments, secrets } from '../../shared/kinds/object.ts'
+import { type KubeClient, kubeClient } from '../../shared/kube/client.ts'
+import { connect } from '../../shared/kube/connect.ts'
+import { eventually } from '../support/eventually.ts'
+import { isAlive, type NpmStart, npmStart } from '../support/npm-start.ts'
+
+/** `npm start` as a user runs it: nothing in it is stood in for. */
+
+let folder = ''
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'start-'))
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+describe('npm start -- --exit-when-ready', () => {
+  it('has both samples Ready within 10 s, says how long it took, ends with 0 and leaves no process', async () => {
+    const run = npmStart(['--exit-when-ready', '--folder', join(folder, 'a')])
+    expect(await run.exited).toEqual({ code: 0, signal: null })
+    const seconds = Number(/Both samples are Ready after ([\d.]+) s\./.exec(run.output())?.[1])
+    expect(seconds).toBeGreaterThan(0)
+    expect(seconds).toBeLessThan(10)
+    expect(run.output()).toMatch(/ready {7}MutantDeployment default\/nginx-mutant: 2\/2 variants ready/)
+    expect(run.output()).toMatch(/ready {7}Mutation default\/storefront: 3\/3 variants ready/)
+    expect(run.pids().length).toBeGreaterThanOrEqual(3)
+    expect(run.pids().filter(isAlive)).toEqual([])
+    // No terminal, no colours.
+    expect(run.output()).not.toContain('\u001b[')
+  }, 90_000)
+})
+
+describe('npm start', () => {
+  let run: NpmStart
+  let client: KubeClient
+  let close = async () => {}
+
+  beforeAll(async () => {
+    run = npmStart(['--folder', join(folder, 'b')])
+    await eventually(() => expect(run.output()).toContain('Now try'), 60_000)
+    const kubeconfig = join(folder, 'b', 'kubeconfig')
+    expect((await stat(kubeconfig)).mode & 0o777).toBe(0o600)
+    const connection = await connect({ env: {}, kubeconfig })
+    close = connection.close
+    client = kubeClient({ transport: connection, clock: systemClock, userAgent: 'test' })
+  }, 90_000)
+
+  afterAll(async () => {
+    await close()
+    run.kill('SIGTERM')
+    await run.exited
+  }, 60_000)
+
+  const at = (name: string) => ({ namespace: 'default', name })
+  const childNames = async () =>
+    (await client.list(deployments, { namespace: 'default' })).items
+      .map(({ metadata }) => metadata.name)
+      .sort()
+  /** A person with `kubectl edit`. */
+  const edit = (resource: typeof mutations, name: string, path: string, value: unknown) =>
+    client.patchJson(resource, at(name), [{ op: 'replace', path, value }])
+  /** What the user is promised. */
+  const withinMs = 2_000
+
+  it('has made the children of both samples, and the Secret of one', async () => {
+    expect(await childNames()).toEqual([
+      'nginx-deployment-canary',
+      'nginx-deployment-experimental',
+      'storefront-dark',
+      'storefront-one-page-checkout',
+      'storefront-stable',
+    ])
+    const experimental = await client.get(deployments, at('nginx-deployment-experimental'))
+    expect(experimental?.spec).toMatchObject({
+      replicas: 3,
+      template: {
+        spec: { containers: [{ image: 'nginx:1.21', env: [{ name: 'NGINX_EXPERIMENTAL', value: 'true' }] }] },
+      },
+    })
+    expect(await client.getMetadata(secrets, at('storefront-token'))).toBeDefined()
+  })
+
+  it('follows within 2 s: instances changed, a variant added, a variant removed', async () => {
+    await edit(mutations, 'storefront', '/spec/variants', [
+      { label: 'stable', instances: 5 },
+      { label: 'one-page-checkout', instances: 1 },
+      { label: 'fresh', instances: 1 },
+    ])
+    await eventually(async () => {
+      expect(await childNames()).toEqual([
+        'nginx-deployment-canary',
+        'nginx-deployment-experimental',
+        'storefront-fresh',
+        'storefront-one-page-checkout',
+        'storefront-stable',
+      ])
+      expect((await client.get(deployments, at('storefront-stable')))?.spec).toMatchObject({ replicas: 5 })
+    }, withinMs)
+  })
+
+  it('brings a child that was deleted by hand back within 2 s', async () => {
+    const before = await client.get(deployments, at('nginx-deployment-canary'))
+    await client.delete(deployments, at('nginx-deployment-canary'))
+    await eventually(async () => {
+      const after = await client.get(deployments, at('nginx-deployment-canary'))
+      expect(after?.metadata.uid).toBeDefined()
+      expect(after?.metadata.uid).not.toBe(before?.metadata.uid)
+    }, withinMs)
+  })
+
+  it('lets the children go with their owner', async () => {
+    await client.delete(mutantDeployments, at('nginx-mutant'))
+    await eventually(
+      async () => expect((await childNames()).filter((name) => name.startsWith('nginx'))).toEqual([]),
+      5_000,
+    )
+  })
+
+  it('ends on SIGTERM with 0 and leaves no process', async () => {
+    run.kill('SIGTERM')
+    expect(await run.exited).toMatchObject({ code: 0 })
+    expect(run.output()).toContain('Ending. The embedded API keeps nothing.')
+    expect(run.pids().filter(isAlive)).toEqual([])
+  }, 45_000)
+})
