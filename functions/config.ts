@@ -8,8 +8,8 @@ import type { LeaseSettings } from '../shared/runtime/lease.ts'
 export interface FunctionConfig {
   /** `PORT`; 0 takes any free one. Default 8080. */
   port: number
-  /** `HOST`. Default all addresses. */
-  host: string
+  /** `HOST`. Default all addresses, of both IP versions where there are two. */
+  host: string | undefined
   /** `LOG_LEVEL`. Default info. */
   logLevel: string
   /** `CLUSTER_NAME`: stands in the source of every event. Default "default". */
@@ -48,7 +48,7 @@ const adoptions: Adoption[] = ['label', 'legacy', 'always']
 export function functionConfig(env: Environment): FunctionConfig {
   return {
     port: integer(env, 'PORT', 8080, 0, 65_535),
-    host: env.HOST || '0.0.0.0',
+    host: env.HOST || undefined,
     logLevel: oneOf(env, 'LOG_LEVEL', levels, 'info'),
     cluster: clusterName(env),
     adoption: oneOf(env, 'ADOPTION', adoptions, 'label'),

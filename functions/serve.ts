@@ -18,7 +18,7 @@ export interface ServeOptions {
   app: { fetch(request: Request): Response | Promise<Response> }
   /** 0 takes any free one. */
   port: number
-  host?: string
+  host?: string | undefined
   clock: Clock
 }
 
@@ -29,7 +29,7 @@ const requestTimeoutMs = 30_000
 const keepAliveTimeoutMs = 95_000
 
 /** Serves an app over HTTP. Rejects when the port cannot be had. */
-export async function serve({ app, port, host = '0.0.0.0', clock }: ServeOptions): Promise<Served> {
+export async function serve({ app, port, host, clock }: ServeOptions): Promise<Served> {
   const inFlight = new Set<ServerResponse>()
   let drained: Promise<boolean> | undefined
   const listener = getRequestListener((request) => app.fetch(request), {
