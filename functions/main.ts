@@ -27,7 +27,11 @@ async function start(name: string, config: FunctionConfig, log: Logger): Promise
   const connection = await connect({
     env: process.env,
     clock,
-    ...(config.serviceAccountFolder && { serviceAccountFolder: config.serviceAccountFolder }),
+    // Whoever names the folder means it: no kubeconfig that happens to be there goes before it.
+    ...(config.serviceAccountFolder && {
+      inCluster: true,
+      serviceAccountFolder: config.serviceAccountFolder,
+    }),
   })
   const client = kubeClient({
     transport: connection,

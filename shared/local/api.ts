@@ -1,7 +1,7 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { stringify } from 'yaml'
-import { apiServer } from '../apiserver/server.ts'
+import { type ApiServer, apiServer } from '../apiserver/server.ts'
 import type { Clock } from '../clock.ts'
 import { type KubeClient, kubeClient } from '../kube/client.ts'
 import { connect } from '../kube/connect.ts'
@@ -22,8 +22,10 @@ export interface Api {
   isEmbedded: boolean
   /** For people: where it is. */
   describe: string
-  /** KUBECONFIG for the processes, and for the user's kubectl. */
+  /** KUBECONFIG for the user's kubectl. */
   kubeconfig: string
+  /** How the processes find it. */
+  env: Record<string, string>
   /** The namespace of a sample that names none. */
   namespace: string
   stop(): Promise<void>
@@ -46,9 +48,24 @@ async function embedded({ folder, clock }: ApiOptions): Promise<Api> {
     isEmbedded: true,
     describe: `${url} (embedded; it ends with this process)`,
     kubeconfig,
+    env: await asInPod(server, url, join(folder, 'serviceaccount')),
     namespace: 'default',
     stop: () => server.stop(),
   }
+}
+
+/**
+ * Lets the processes find the embedded API as they find a cluster's in a pod: a kubeconfig would make each load
+ * client-node, which takes longer than all else at its start.
+ */
+async function asInPod(server: ApiServer, url: string, account: string): Promise<Record<string, string>> {
+  const config = server.kubeconfig(url) as { clusters: { cluster: Record<string, string> }[] }
+  const ca = config.clusters[0]?.cluster['certificate-authority-data'] ?? ''
+  await writePrivate(join(account, 'ca.crt'), Buffer.from(ca, 'base64').toString())
+  await writePrivate(join(account, 'token'), server.token)
+  await writePrivate(join(account, 'namespace'), 'default')
+  const { hostname, port } = new URL(url)
+  return { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, SERVICE_ACCOUNT_FOLDER: account }
 }
 
 async function userCluster(
@@ -69,11 +86,13 @@ async function userCluster(
     throw error
   }
   const files = kubeconfig ? resolve(kubeconfig) : (env.KUBECONFIG ?? join(env.HOME ?? '', '.kube', 'config'))
+  const chosen = context ? await withContext(files, context, folder) : files
   return {
     client,
     isEmbedded: false,
     describe: `${connection.baseUrl} (${connection.describe})`,
-    kubeconfig: context ? await withContext(files, context, folder) : files,
+    kubeconfig: chosen,
+    env: { KUBECONFIG: chosen },
     namespace: connection.namespace,
     stop: () => connection.close(),
   }

@@ -10,7 +10,7 @@ export interface LaunchOptions {
   program: string
   /** The environment of the runner itself. */
   baseEnv: Record<string, string | undefined>
-  /** Set for every process, over the manifest: KUBECONFIG. */
+  /** Set for every process, over the manifest: how it finds the API. */
   env: Record<string, string>
   /** Where a Broker's ingress listens on this machine. */
   localUrl(clusterUrl: string): string

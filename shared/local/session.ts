@@ -76,7 +76,7 @@ async function run(options: SessionOptions, onStarted: (stop: Stop) => void): Pr
     watcher.look(one)
     say(tellKnative(one))
   }
-  const env = { KUBECONFIG: api.kubeconfig, NODE_COMPILE_CACHE: join(folder, 'compile-cache') }
+  const env = { ...api.env, NODE_COMPILE_CACHE: join(folder, 'compile-cache') }
   const launch = { program: options.program, baseEnv: options.env, env }
   const knative = await localKnative({ manifests, launch, clock, report })
   onStarted(() => stopKnative(knative, print))

@@ -52,6 +52,8 @@ describe('the bundle', { timeout: 30_000 }, () => {
       'as in a pod',
       () => ({
         SERVICE_ACCOUNT_FOLDER: accountFolder,
+        // A kubeconfig for elsewhere that happens to be there is not for it.
+        KUBECONFIG: join(folder, 'nowhere'),
         KUBERNETES_SERVICE_HOST: '127.0.0.1',
         KUBERNETES_SERVICE_PORT: String(port),
       }),
