@@ -20,7 +20,7 @@ export interface FunctionConfig {
   legacyManagers: string[] | undefined
   /** `REPLY_EVENTS`: whether a reconcile that wrote something replies with an event. Default false. */
   replies: boolean
-  /** `DEADLINE_SECONDS`: how long the work on one event may take. Default 25. */
+  /** `DEADLINE_SECONDS`: how long the work on one event may take. Default 20. */
   deadlineMs: number
   /** `DRAIN_SECONDS`: how long a shutdown may take. Default 28. */
   drainMs: number
@@ -54,7 +54,7 @@ export function functionConfig(env: Environment): FunctionConfig {
     adoption: oneOf(env, 'ADOPTION', adoptions, 'label'),
     legacyManagers: listOf(env.LEGACY_MANAGERS),
     replies: oneOf(env, 'REPLY_EVENTS', ['true', 'false'], 'false') === 'true',
-    deadlineMs: integer(env, 'DEADLINE_SECONDS', 25, 1, 3_600) * 1_000,
+    deadlineMs: integer(env, 'DEADLINE_SECONDS', 20, 1, 3_600) * 1_000,
     drainMs: integer(env, 'DRAIN_SECONDS', 28, 1, 3_600) * 1_000,
     namespaces: namespacesOf(env),
     instance: env.POD_NAME || env.HOSTNAME || 'local',

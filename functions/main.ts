@@ -61,8 +61,10 @@ async function start(name: string, config: FunctionConfig, log: Logger): Promise
 
   return async () => {
     draining.abort()
+    const endMs = clock.monotonicMs() + config.drainMs
     const isDrained = await served.drain({ withinMs: config.drainMs })
-    await Promise.race([Promise.all(background), clock.sleep(backgroundMs)])
+    const leftMs = Math.max(0, endMs - clock.monotonicMs())
+    await Promise.race([Promise.all(background), clock.sleep(Math.min(backgroundMs, leftMs))])
     await stop?.()
     await connection.close()
     return isDrained

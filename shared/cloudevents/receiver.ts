@@ -14,7 +14,7 @@ export interface ReceiverOptions {
    * time is up: it must stop. Throwing is a bug and is answered so.
    */
   work(event: CloudEvent, call: { signal: AbortSignal }): Promise<Answer | undefined>
-  /** How long the work may take, in ms. Default 25 s: below the 30 s of the Triggers, with time to stop. */
+  /** How long the work may take, in ms. Default 20 s: the broker gives up after 30 s, in which a cold start falls too. */
   deadlineMs?: number
   /** Aborted when the process drains: what comes then is answered 503. */
   draining?: AbortSignal
@@ -26,9 +26,9 @@ export interface ReceiverOptions {
   metrics?(): Promise<{ text: string; contentType: string }>
 }
 
-const defaultDeadlineMs = 25_000
+const defaultDeadlineMs = 20_000
 /** How long work that was told to stop may take to do so, in ms. */
-const stopGraceMs = 2_000
+export const stopGraceMs = 2_000
 const drainRetryAfterSeconds = 1
 const lateRetryAfterSeconds = 5
 

@@ -180,7 +180,7 @@ describe('the deadline', () => {
   test('work is stopped before the broker’s 30 s are over, and put off', async () => {
     const { clock, app, isStopped } = late(true)
     const answer = app.fetch(post())
-    await clock.advance(24_999)
+    await clock.advance(19_999)
     expect(isStopped()).toBe(false)
     await clock.advance(1)
     expect(isStopped()).toBe(true)
@@ -190,7 +190,7 @@ describe('the deadline', () => {
   test('work that does not stop is answered all the same, in time, and told of', async () => {
     const { clock, app, lines } = late(false)
     const answer = app.fetch(post())
-    await clock.advance(25_000)
+    await clock.advance(20_000)
     await expect(Promise.race([answer, settle().then(() => 'waiting')])).resolves.toBe('waiting')
     await clock.advance(2_000)
     expect((await answer).status).toBe(503)

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { functionConfig } from '../../functions/config.ts'
+import { delivery } from '../../knative/eventing.ts'
+import { workloads } from '../../knative/workloads.ts'
+import { stopGraceMs } from '../../shared/cloudevents/receiver.ts'
+import { isoDurationMs } from '../../shared/local/duration.ts'
 
 describe('what a function is told by its environment', () => {
   test('has defaults for all but the sink', () => {
@@ -10,7 +14,7 @@ describe('what a function is told by its environment', () => {
       cluster: 'default',
       adoption: 'label',
       replies: false,
-      deadlineMs: 25_000,
+      deadlineMs: 20_000,
       drainMs: 28_000,
       namespaces: undefined,
       sink: undefined,
@@ -71,4 +75,22 @@ describe('what a function is told by its environment', () => {
   ])('%s=%s is refused by name', (name, value) => {
     expect(() => functionConfig({ [name]: value })).toThrow(name)
   })
+})
+
+test('a function answers, its work stopped, before anything in the manifests gives it up, a cold start included', () => {
+  const coldStartMs = 5_000
+  const services = workloads().filter(
+    ({ kind, apiVersion }) => kind === 'Service' && apiVersion?.includes('serving'),
+  )
+  const timeouts = services.map(({ spec }) => {
+    const { template } = spec as { template: { spec: { timeoutSeconds: number } } }
+    return template.spec.timeoutSeconds * 1_000
+  })
+  expect(timeouts).toHaveLength(4)
+  const shortestMs = Math.min(...timeouts, isoDurationMs('timeout', delivery.timeout))
+  const { deadlineMs, drainMs } = functionConfig({})
+  expect(deadlineMs + stopGraceMs + coldStartMs).toBeLessThan(shortestMs)
+  // Knative gives a pod its request timeout to end; what is in flight must fit into the drain.
+  expect(drainMs).toBeLessThan(shortestMs)
+  expect(deadlineMs + stopGraceMs).toBeLessThan(drainMs)
 })

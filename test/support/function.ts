@@ -30,7 +30,7 @@ export function functionContext(client: KubeClient, options: Partial<FunctionCon
     }),
     metrics: lazyMetrics(),
     cluster: 'here',
-    deadlineMs: 25_000,
+    deadlineMs: 20_000,
     draining: new AbortController().signal,
     background: (work) => void backgrounds.push(work),
     lines,
