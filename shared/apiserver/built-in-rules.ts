@@ -1,9 +1,10 @@
 import type { KubeObject, Resource } from '../kinds/object.ts'
 import { normalise } from './defaults.ts'
-import { dnsLabelProblem, pathSegmentProblem, subdomainProblem } from './metadata.ts'
+import { dotlessErrors, subdomainErrors } from './names.ts'
 import { fieldAt, type Rules, withFieldAt } from './resources.ts'
 import { type KindSchema, schemaFor } from './schema.ts'
 import { unknownFields } from './unknown-fields.ts'
+import { validate } from './validate.ts'
 
 /** The schema of a kind that needs no CRD. */
 export function builtInSchema(resource: Pick<Resource, 'group' | 'kind'>): KindSchema {
@@ -21,8 +22,7 @@ export function builtInRules(resource: Resource): Rules {
     createsOnUpdate: kind === 'Lease' || kind === 'Event',
     needsVersion: kind === 'Lease',
     isTyped: false,
-    nameProblem:
-      kind === 'Namespace' ? dnsLabelProblem : kind === 'Event' ? pathSegmentProblem : subdomainProblem,
+    nameErrors: kind === 'Namespace' ? dotlessErrors : subdomainErrors,
     decode: (object, decoder) => ({
       object: normalise(object, resource, schema, decoder),
       unknown: unknownFields(object, schema.root),
@@ -34,7 +34,7 @@ export function builtInRules(resource: Resource): Rules {
       ...withStatus(live, object.status),
       metadata: withLabelsOf(object, live),
     }),
-    validate: () => [],
+    validate: (object, live) => validate(object, resource, live),
   }
 }
 

@@ -102,7 +102,7 @@ export function builtInResources(): ApiResource[] {
     served(coreEvents, {
       shortNames: ['ev'],
       columns: eventColumns,
-      rules: builtInRules(events),
+      rules: builtInRules(coreEvents),
       storage: 'events.events.k8s.io',
       view: coreEventView,
       fields: eventFields('involvedObject'),

@@ -1,7 +1,7 @@
 import { customResourceDefinitions, isObject, type KubeObject } from '../kinds/object.ts'
 import { builtInSchema } from './built-in-rules.ts'
 import { normalise } from './defaults.ts'
-import { subdomainProblem } from './metadata.ts'
+import { subdomainErrors } from './names.ts'
 import type { Rules } from './resources.ts'
 import { type Cause, cause } from './status.ts'
 import { unknownFields } from './unknown-fields.ts'
@@ -47,7 +47,7 @@ export const crdRules: Rules = {
   createsOnUpdate: false,
   needsVersion: true,
   isTyped: false,
-  nameProblem: subdomainProblem,
+  nameErrors: subdomainErrors,
   decode: (object, decoder) => ({
     object: withNames(normalise(object, { kind }, crdSchema, decoder)),
     unknown: unknownFields(object, crdSchema.root),

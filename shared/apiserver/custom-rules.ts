@@ -1,6 +1,6 @@
 import { isObject, type KubeObject } from '../kinds/object.ts'
 import { normaliseMetadata } from './defaults.ts'
-import { subdomainProblem } from './metadata.ts'
+import { subdomainErrors } from './names.ts'
 import type { Rules } from './resources.ts'
 import { metadataNode } from './schema.ts'
 import { type Cause, cause } from './status.ts'
@@ -15,7 +15,7 @@ export function customRules(schema: Structural, hasStatus: boolean): Rules {
     createsOnUpdate: false,
     needsVersion: true,
     isTyped: true,
-    nameProblem: subdomainProblem,
+    nameErrors: subdomainErrors,
     decode(object, decoder) {
       const unknown = unknownFields(object.metadata, metadataNode(), 'metadata')
       const pruned = prune(normaliseMetadata(object, decoder), schema, (path) => unknown.push(path))

@@ -1,7 +1,7 @@
 import { isObject } from '../kinds/object.ts'
 import { canonicalTime } from './go-time.ts'
 import { plainQuantity, quantityError, resourceQuantity } from './quantity.ts'
-import { type SchemaField, type SchemaNode, zeroOf } from './schema.ts'
+import { nullOf, type SchemaField, type SchemaNode, zeroOf } from './schema.ts'
 
 /**
  * Objects as the server's own types read and write them: unknown fields and dropped zeros go, what is always written is
@@ -52,7 +52,8 @@ function valueFrom(value: unknown, node: SchemaNode, place: Place): unknown {
 function zeroValue(node: SchemaNode): unknown {
   if (node.type === 'list' || (node.type === 'object' && !node.fields)) return null
   if (node.type === 'quantity') return '0'
-  return node.type === 'time' || node.type === 'microTime' || node.type === 'bytes' ? null : zeroOf(node)
+  if (node.type === 'intOrString') return 0
+  return node.type === 'time' || node.type === 'microTime' ? null : zeroOf(node)
 }
 
 function objectFrom(value: Record<string, unknown>, node: SchemaNode, place: Place): unknown {
@@ -74,7 +75,7 @@ function objectFrom(value: Record<string, unknown>, node: SchemaNode, place: Pla
 function fieldFrom(value: unknown, { node, zero }: SchemaField, place: Place): unknown {
   if (value === undefined || value === null) {
     if (zero === 'emit') return node.type === 'object' ? objectFrom({}, node, place) : zeroOf(node)
-    return zero === 'null' ? null : undefined
+    return zero === 'null' ? nullOf(node) : undefined
   }
   const read = valueFrom(value, node, place)
   return zero === 'omit' && isZero(read) ? undefined : read

@@ -11,12 +11,14 @@ import type { Target } from './request.ts'
 import { type ApiResource, keyOf } from './resources.ts'
 import { scaleOf, scaleToChange, withScale } from './scale.ts'
 import { badRequest, conflict, failure, notFound, unsupportedMediaType } from './status.ts'
+import { strategicMergePatch } from './strategic-patch.ts'
 import { wireObject } from './wire.ts'
 import { checkPlace, checkUnknown, stored, type Written } from './write.ts'
 
 const jsonType = 'application/json-patch+json'
 const mergeType = 'application/merge-patch+json'
 const applyType = 'application/apply-patch+yaml'
+const strategicType = 'application/strategic-merge-patch+json'
 
 /** Answers a PATCH of any of the four types. Throws 400, 404, 409, 415, 422, and the 500 of an apply that cannot be read. */
 export async function modify(
@@ -35,7 +37,7 @@ export async function modify(
   const warnings: string[] = []
   const change = (live: StoredObject): KubeObject => {
     const shown = subresource === 'scale' ? scaleToChange(resource, live) : wireObject(resource, live)
-    const patched = patchOf(type, text)(shown)
+    const patched = patchOf(type, text, resource)(shown)
     if (subresource === 'scale') return withScale(resource, live, patched)
     const read = readPatched(resource, patched, query, warnings)
     checkPlace(read, place)
@@ -46,18 +48,22 @@ export async function modify(
 }
 
 function checkType(resource: ApiResource, type: string): void {
-  const accepted = [jsonType, mergeType, applyType]
+  const accepted = resource.rules.isTyped
+    ? [jsonType, mergeType, applyType]
+    : [jsonType, mergeType, strategicType, applyType]
   if (accepted.includes(type)) return
   throw resource.itemsAreTyped
     ? unsupportedMediaType(accepted)
     : failure(415, 'UnsupportedMediaType', '415: Unsupported Media Type', {})
 }
 
-function patchOf(type: string, text: string): (object: KubeObject) => KubeObject {
+function patchOf(type: string, text: string, resource: ApiResource): (object: KubeObject) => KubeObject {
   const patch = parsed(text)
   switch (type) {
     case jsonType:
       return (object) => jsonPatch(object, patch)
+    case strategicType:
+      return (object) => strategicMergePatch(object, patch, resource.schema.root)
     default:
       return (object) => mergePatch(object, patch)
   }

@@ -95,7 +95,7 @@ export function admitNamespace(
 
 function check(resource: ApiResource, object: KubeObject, live: KubeObject | undefined): void {
   const { rules } = resource
-  const causes = [...metadataCauses(object, live, rules.nameProblem), ...rules.validate(object, live)]
+  const causes = [...metadataCauses(object, live, rules.nameErrors), ...rules.validate(object, live)]
   if (causes.length > 0) throw invalid(resource, object.metadata?.name ?? '', causes)
 }
 

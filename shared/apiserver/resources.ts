@@ -33,7 +33,7 @@ export interface Rules {
   /** Whether the API wants `kind` and `apiVersion` in the body (custom resources); else the path stands for them. */
   isTyped: boolean
   /** Why a name is none, in the API's words. */
-  nameProblem(name: string): string | undefined
+  nameErrors(name: string): string[]
   /**
    * An object of a body (`json`), or one that a patch or an apply has put together, as the kind reads it: defaulted, and
    * without the fields that it does not know, whose paths are given too. Throws DecodeError for a value of a wrong type.

@@ -108,6 +108,8 @@ const builtIn = new Map<string, KindSchema['resetFields']>([
   ['Namespace.', { main: [status], status: [spec] }],
   ['Lease.coordination.k8s.io', none],
   ['Event.events.k8s.io', none],
+  // Core Events are read as those of events.k8s.io.
+  ['Event.', none],
   ['CustomResourceDefinition.apiextensions.k8s.io', { main: [status], status: [['f:metadata'], spec] }],
 ])
 
@@ -159,7 +161,7 @@ export function zeroOf(node: SchemaNode): unknown {
     const zero: Record<string, unknown> = {}
     for (const [name, field] of node.fields ?? []) {
       if (field.zero === 'emit') zero[name] = zeroOf(field.node)
-      if (field.zero === 'null') zero[name] = null
+      if (field.zero === 'null') zero[name] = nullOf(field.node)
     }
     return zero
   }
@@ -169,6 +171,9 @@ export function zeroOf(node: SchemaNode): unknown {
       ? false
       : ''
 }
+
+/** What the server writes for a value that it cannot leave out: null, but 0 for a number or text. */
+export const nullOf = (node: SchemaNode): unknown => (node.type === 'intOrString' ? 0 : null)
 
 /** The node of an object's field: its own, or that of a map's values; undefined for an unknown field. */
 export function fieldNode(node: SchemaNode, name: string): SchemaNode | undefined {

@@ -159,7 +159,7 @@ export function internalError(message: string, reason: '' | 'InternalError' = 'I
   return failure(500, reason, message)
 }
 
-/** Causes, each with the API's own reason. `value` is shown as Go's JSON shows it. */
+/** Causes, each with the API's own reason. `value` is shown as JSON. */
 export const cause = {
   required: (field: string, detail = ''): Cause => ({
     reason: 'FieldValueRequired',
@@ -184,6 +184,11 @@ export const cause = {
   forbidden: (field: string, detail: string): Cause => ({
     reason: 'FieldValueForbidden',
     message: `Forbidden: ${detail}`,
+    field,
+  }),
+  notFound: (field: string, value: unknown): Cause => ({
+    reason: 'FieldValueNotFound',
+    message: `Not found: ${shown(value)}`,
     field,
   }),
   tooLong: (field: string, maxLength: number, what = 'bytes'): Cause => ({
