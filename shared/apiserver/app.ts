@@ -12,6 +12,7 @@ import {
   version,
   wantsAggregated,
 } from './discovery.ts'
+import { ConnectionReset, type FaultSource, withTrouble } from './faults.ts'
 import { modify } from './modify.ts'
 import { openApiDocument, openApiIndex } from './openapi.ts'
 import { getObject, listObjects } from './read.ts'
@@ -23,8 +24,11 @@ import { create, replace, type Written } from './write.ts'
 
 export interface AppOptions {
   door: Door
-  /** Ends all watches. */
-  stop: AbortSignal
+  faults: FaultSource
+  /** Ends the watches that are opened now. */
+  stop(): AbortSignal
+  /** What a connection is to do that breaks. */
+  reset(c: Context): Response
 }
 
 /** The whole API as a Hono app. */
@@ -34,7 +38,7 @@ export function apiApp(ctx: ServerContext, options: AppOptions): Hono {
     admit(c.req.raw, new URL(c.req.url), options.door)
     await next()
   })
-  app.onError((error) => refusal(error))
+  app.onError((error, c) => (error instanceof ConnectionReset ? options.reset(c) : refusal(error)))
   app.notFound(() => pageNotFound())
   for (const path of ['/readyz', '/livez', '/healthz']) app.get(path, (c) => c.text('ok'))
   app.get('/version', (c) => c.json(version))
@@ -105,6 +109,19 @@ function refusal(error: Error): Response {
 async function answer(ctx: ServerContext, request: Request, options: AppOptions): Promise<Response> {
   const url = new URL(request.url)
   const target = targetOf(ctx.registry, request.method, url)
+  const troubles = options.faults.meeting(target)
+  const act = () => answerTo(ctx, { request, url, target, stop: options.stop() })
+  return troubles.length === 0 ? act() : withTrouble(ctx.clock, troubles, request.signal, act)
+}
+
+interface Ask {
+  request: Request
+  url: URL
+  target: Target
+  stop: AbortSignal
+}
+
+async function answerTo(ctx: ServerContext, { request, url, target, stop }: Ask): Promise<Response> {
   const shape = shapeOf(request, url)
   switch (target.verb) {
     case 'get':
@@ -112,7 +129,7 @@ async function answer(ctx: ServerContext, request: Request, options: AppOptions)
     case 'list':
       return jsonOf(listObjects(ctx, target, url, shape))
     case 'watch': {
-      const stream = watchObjects(ctx, target, url, shape, options.stop)
+      const stream = watchObjects(ctx, target, url, shape, stop)
       const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache, private' }
       return new Response(stream, { headers })
     }

@@ -22,6 +22,11 @@ const idOf = (storage: string, key: string): Id => `${storage}\0${key}`
 export function collectGarbage(ctx: ServerContext, options: { delayMs: number }): () => void {
   const graph = ownership()
   const work = workFor(ctx.clock, { delayMs: options.delayMs, act: (id) => examine(ctx, graph, id) })
+  for (const storage of ctx.store.storages())
+    for (const object of ctx.store.list(storage, '')) {
+      const { namespace, name } = object.metadata
+      graph.enter(idOf(storage, keyOf({ namespaced: namespace !== undefined }, namespace, name)), object)
+    }
   const end = ctx.store.subscribe('*', ({ type, storage, key, object, before }) => {
     const id = idOf(storage, key)
     graph.forget(id, before)

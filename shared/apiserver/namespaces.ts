@@ -12,6 +12,8 @@ const manager = 'kube-controller-manager'
  */
 export function emptyNamespaces(ctx: ServerContext, options: { delayMs: number }): () => void {
   const work = workFor(ctx.clock, { delayMs: options.delayMs, act: (name) => empty(ctx, name) })
+  for (const namespace of ctx.store.list('namespaces', ''))
+    if (isTerminating(namespace)) work.add(namespace.metadata.name)
   const end = ctx.store.subscribe('*', ({ type, storage, object }) => {
     if (storage === 'namespaces' && type !== 'DELETED' && object.metadata.deletionTimestamp)
       work.add(object.metadata.name)

@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
-import { type ServerType, serve } from '@hono/node-server'
 import { type Clock, systemClock } from '../clock.ts'
 import { apiApp } from './app.ts'
 import { builtInResources } from './built-in.ts'
 import { selfSigned } from './certificate.ts'
+import type { ServerContext } from './context.ts'
 import { serveCrds } from './crds.ts'
+import { ConnectionReset, createFaults, type Faults } from './faults.ts'
 import { collectGarbage } from './garbage.ts'
+import { journal, recover } from './journal.ts'
+import { kubeconfig, type Listening, listen } from './listen.ts'
 import { emptyNamespaces } from './namespaces.ts'
 import { createObject } from './operations.ts'
 import { createRegistry } from './resources.ts'
@@ -24,20 +25,16 @@ export interface ApiServerOptions {
   rollout?: RolloutOptions | false
   /** How long after a change garbage is collected and namespaces are emptied, in ms. Default 0: at once. */
   controllerDelayMs?: number
-  /** How many changes of a collection a watch can be resumed over. */
+  /** How many changes of a collection a watch can be resumed over. Default 20,000. */
   historyLengthMax?: number
+  /** A folder in which the objects outlive the process. Default: none. */
+  dataFolder?: string
 }
 
 /** A wire to the server, as our client takes it. */
 export interface InProcessTransport {
   baseUrl: string
   fetch(url: string, init: RequestInit): Promise<Response>
-}
-
-export interface Listening {
-  url: string
-  port: number
-  close(): Promise<void>
 }
 
 /** An embedded Kubernetes API. */
@@ -51,6 +48,14 @@ export interface ApiServer {
   token: string
   /** A kubeconfig (as an object) for a server that listens at `url`. */
   kubeconfig(url: string): object
+  /** Trouble on demand. */
+  faults: Faults
+  /** Forgets the history, as etcd does every few minutes: a watch from before is answered with 410. */
+  compact(): void
+  /** Ends every watch, as a server that restarts does; with its history `lost`, a watch from before is a 410. */
+  restart(options?: { history?: 'kept' | 'lost' }): void
+  /** Moves the clock that the server stamps with, by ms against the process's. */
+  skew(ms: number): void
   /** Ends watches, controllers and sockets; safe to call twice. */
   stop(): Promise<void>
 }
@@ -60,56 +65,61 @@ const inProcessUrl = 'http://embedded.invalid'
 
 /** Starts an embedded Kubernetes API with the four namespaces that every cluster has. */
 export function apiServer(options: ApiServerOptions = {}): ApiServer {
-  const clock = options.clock ?? systemClock
   const token = options.token ?? randomBytes(24).toString('base64url')
-  const store = createStore(
-    options.historyLengthMax === undefined ? {} : { historyLengthMax: options.historyLengthMax },
-  )
-  const registry = createRegistry(builtInResources())
-  const ctx = { store, registry, clock }
-  const stopping = new AbortController()
-  const delays = { delayMs: options.controllerDelayMs ?? 0 }
-  const controllers = [
-    serveCrds(ctx),
-    collectGarbage(ctx, delays),
-    emptyNamespaces(ctx, delays),
-    ...(options.rollout === false ? [] : [rollOut(ctx, options.rollout ?? {})]),
-  ]
-  const namespaces = registry.find('', 'v1', 'namespaces')
-  for (const name of ['default', 'kube-node-lease', 'kube-public', 'kube-system'])
-    if (namespaces)
-      createObject(
-        ctx,
-        namespaces,
-        undefined,
-        { apiVersion: 'v1', kind: 'Namespace', metadata: { name } },
-        { manager: 'kube-apiserver' },
-      )
-  const inProcess = apiApp(ctx, { door: { token }, stop: stopping.signal })
+  let skewMs = 0
+  const real = options.clock ?? systemClock
+  const clock: Clock = { ...real, now: () => new Date(real.now().getTime() + skewMs) }
+  const { historyLengthMax, dataFolder } = options
+  const recovered = dataFolder === undefined ? undefined : recover(dataFolder)
+  const store = createStore({ historyLengthMax, ...(recovered && { recovered }) })
+  const ctx: ServerContext = { store, registry: createRegistry(builtInResources()), clock }
+  if (dataFolder !== undefined) store.subscribe('*', journal(dataFolder))
+  const controllers = startControllers(ctx, options)
+  createNamespaces(ctx)
+  const faults = createFaults(clock.random)
+  let watches = new AbortController()
+  const shared = { faults, stop: () => watches.signal }
+  const inProcess = apiApp(ctx, { ...shared, door: { token }, reset: resetInProcess })
+  const fetch = async (request: Request) => unlessReset(await inProcess.fetch(request))
   const hosts = [...new Set(['127.0.0.1', '::1', 'localhost', ...(options.hosts ?? [])])]
   let identity: ReturnType<typeof selfSigned> | undefined
-  const identify = () => (identity ??= selfSigned({ hosts, now: clock.now() }))
+  const identify = () => {
+    identity ??= selfSigned({ hosts, now: real.now() })
+    return identity
+  }
   const sockets = new Set<Listening>()
   return {
     token,
-    fetch: async (request) => inProcess.fetch(request),
+    faults,
+    fetch,
+    compact: () => store.compact(),
+    restart({ history = 'kept' } = {}) {
+      watches.abort()
+      watches = new AbortController()
+      if (history === 'lost') store.compact()
+    },
+    skew: (ms) => {
+      skewMs = ms
+    },
     transport: () => ({
       baseUrl: inProcessUrl,
       fetch: async (url, init) => {
         const request = new Request(url, init)
         request.headers.set('authorization', `Bearer ${token}`)
-        return answerUntilAborted(inProcess.fetch(request), request.signal)
+        request.signal.throwIfAborted()
+        return untilAborted(await fetch(request), request)
       },
     }),
     async listen({ port = 0, host = '127.0.0.1' } = {}) {
-      const app = apiApp(ctx, { door: { token, hosts }, stop: stopping.signal })
-      const listening = await listen(app.fetch, { port, host, identity: identify() })
+      const door = { token, hosts }
+      const app = (reset: Parameters<typeof apiApp>[1]['reset']) => apiApp(ctx, { ...shared, door, reset })
+      const listening = await listen(app, { port, host, identity: identify() })
       sockets.add(listening)
       return listening
     },
     kubeconfig: (url) => kubeconfig(url, token, identify().certificate),
     async stop() {
-      stopping.abort()
+      watches.abort()
       for (const end of controllers) end()
       await Promise.all([...sockets].map((socket) => socket.close()))
       sockets.clear()
@@ -117,58 +127,40 @@ export function apiServer(options: ApiServerOptions = {}): ApiServer {
   }
 }
 
-/** A client that gives up is not kept waiting, and its watch ends, as when a connection is closed. */
-async function answerUntilAborted(
-  answering: Response | Promise<Response>,
-  signal: AbortSignal,
-): Promise<Response> {
-  signal.throwIfAborted()
-  const response = await answering
-  if (!response.body) return response
-  const body = response.body.pipeThrough(new TransformStream(), { signal })
-  return new Response(body, response)
+function startControllers(ctx: ServerContext, options: ApiServerOptions): (() => void)[] {
+  const delays = { delayMs: options.controllerDelayMs ?? 0 }
+  return [
+    serveCrds(ctx),
+    collectGarbage(ctx, delays),
+    emptyNamespaces(ctx, delays),
+    ...(options.rollout === false ? [] : [rollOut(ctx, options.rollout ?? {})]),
+  ]
 }
 
-async function listen(
-  fetch: (request: Request) => Response | Promise<Response>,
-  options: { port: number; host: string; identity: { key: string; certificate: string } },
-): Promise<Listening> {
-  const { port, host, identity } = options
-  const server = await new Promise<ServerType>((resolve, reject) => {
-    const starting: ServerType = serve(
-      {
-        fetch,
-        port,
-        hostname: host,
-        overrideGlobalObjects: false,
-        createServer: createTlsServer,
-        serverOptions: { key: identity.key, cert: identity.certificate },
-      },
-      () => resolve(starting),
-    )
-    starting.once('error', reject)
-  })
-  const address = server.address() as AddressInfo
-  return {
-    url: `https://${host.includes(':') ? `[${host}]` : host}:${address.port}`,
-    port: address.port,
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve())
-        if ('closeAllConnections' in server) server.closeAllConnections()
-      }),
+function createNamespaces(ctx: ServerContext): void {
+  const namespaces = ctx.registry.find('', 'v1', 'namespaces')
+  for (const name of ['default', 'kube-node-lease', 'kube-public', 'kube-system']) {
+    if (!namespaces || ctx.store.get('namespaces', name)) continue
+    const object = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }
+    createObject(ctx, namespaces, undefined, object, { manager: 'kube-apiserver' })
   }
 }
 
-function kubeconfig(url: string, token: string, certificate: string): object {
-  const name = 'mutantops'
-  const authority = Buffer.from(certificate).toString('base64')
-  return {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name, cluster: { server: url, 'certificate-authority-data': authority } }],
-    users: [{ name, user: { token } }],
-    contexts: [{ name, context: { cluster: name, user: name, namespace: 'default' } }],
-    'current-context': name,
-  }
+/** Where there is no connection to break, the answer says that it is none. */
+const resetHeader = 'x-connection-reset'
+
+function resetInProcess(): Response {
+  return new Response(null, { status: 500, headers: { [resetHeader]: 'true' } })
+}
+
+/** Throws as `fetch` does for a broken connection. */
+function unlessReset(response: Response): Response {
+  if (!response.headers.has(resetHeader)) return response
+  throw new TypeError('fetch failed', { cause: new ConnectionReset('the connection was reset') })
+}
+
+/** A watch ends when its client gives up, as when a connection is closed. */
+function untilAborted(response: Response, { url, signal }: Request): Response {
+  if (!response.body || !/[?&]watch=|\/watch\//.test(url)) return response
+  return new Response(response.body.pipeThrough(new TransformStream(), { signal }), response)
 }

@@ -58,17 +58,32 @@ interface Collection {
 /** How many changes of one collection are kept for watches that resume and for pages of a list. */
 const historyLengthMax = 20_000
 
-export function createStore(options: { firstRevision?: number; historyLengthMax?: number } = {}): Store {
+export interface StoreOptions {
+  /** Of each collection. Default 20,000 changes. */
+  historyLengthMax?: number | undefined
+  /** What it begins with. */
+  recovered?: { revision: number; objects: { storage: string; key: string; object: StoredObject }[] }
+}
+
+export function createStore(options: StoreOptions = {}): Store {
   const kept = options.historyLengthMax ?? historyLengthMax
   const collections = new Map<string, Collection>()
-  let revision = options.firstRevision ?? 1
+  let revision = Math.max(1, options.recovered?.revision ?? 1)
+  // Nothing is known of what was before, but that a new server's first revision had nothing before it.
+  const startRevision = options.recovered ? revision : 0
   const untold: Change[] = []
   let isTelling = false
 
   function collectionOf(storage: string): Collection {
     let collection = collections.get(storage)
     if (!collection) {
-      collection = { objects: new Map(), keys: [], history: [], forgotten: 0, listeners: new Set() }
+      collection = {
+        objects: new Map(),
+        keys: [],
+        history: [],
+        forgotten: startRevision,
+        listeners: new Set(),
+      }
       collections.set(storage, collection)
     }
     return collection
@@ -93,6 +108,16 @@ export function createStore(options: { firstRevision?: number; historyLengthMax?
     } finally {
       isTelling = false
     }
+  }
+
+  for (const { storage, key, object } of options.recovered?.objects ?? []) {
+    const collection = collectionOf(storage)
+    collection.objects.set(key, object)
+    collection.keys.push(key)
+  }
+  for (const collection of collections.values()) {
+    collection.keys.sort()
+    collection.forgotten = revision
   }
 
   return {

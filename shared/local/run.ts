@@ -7,6 +7,7 @@ import { version } from '../version.ts'
 import { sourceProgram } from './launch.ts'
 import { look } from './look.ts'
 import { session } from './session.ts'
+import { terminal } from './terminal.ts'
 
 /** The command behind `npm start`. */
 
@@ -56,7 +57,10 @@ async function main(): Promise<number> {
     env: process.env,
     clock: systemClock,
     look: look(process.stdout.isTTY === true && !process.env.NO_COLOR),
-    print: (text) => process.stdout.write(`${text}\n`),
+    terminal: terminal(
+      (text) => process.stdout.write(text),
+      () => (process.stdout.isTTY ? process.stdout.columns || 80 : undefined),
+    ),
     signal: ending.signal,
   })
 }

@@ -12,6 +12,7 @@ import { goodbye, hints, type Look, lineText } from './look.ts'
 import { readManifests, readObjects } from './manifests.ts'
 import { type Line, tellKnative, tellSight } from './narrator.ts'
 import { type MutantSight, type Sight, type Spectator, spectator } from './spectator.ts'
+import type { Terminal } from './terminal.ts'
 
 export interface SessionOptions {
   /** The user's cluster; without it the embedded API. */
@@ -28,7 +29,7 @@ export interface SessionOptions {
   env: Record<string, string | undefined>
   clock: Clock
   look: Look
-  print(text: string): void
+  terminal: Terminal
   /** Aborted to end the session. */
   signal: AbortSignal
 }
@@ -53,12 +54,13 @@ export async function session(options: SessionOptions): Promise<number> {
   } finally {
     // In reverse order; the first that fails does not skip the rest.
     for (const stop of stops.reverse())
-      await stop().catch((error: unknown) => options.print(`Stopping: ${messageOf(error)}`))
+      await stop().catch((error: unknown) => options.terminal.print(`Stopping: ${messageOf(error)}`))
   }
 }
 
 async function run(options: SessionOptions, onStarted: (stop: Stop) => void): Promise<number> {
-  const { clock, root, folder, print, look } = options
+  const { clock, root, folder, look } = options
+  const { print, progress } = options.terminal
   const say = (line: Line | undefined) => {
     if (line) print(lineText(line, clock.monotonicMs(), look))
   }
@@ -82,7 +84,7 @@ async function run(options: SessionOptions, onStarted: (stop: Stop) => void): Pr
   onStarted(() => stopKnative(knative, print))
   printPlaces(options, api, knative)
 
-  const watching = watchSamples()
+  const watching = watchSamples(progress)
   const log = createLog({ name: 'local', destination: { write: (line) => files.write('local', line) } })
   const onSight = (sight: Sight) => {
     say(tellSight(sight))
@@ -107,7 +109,7 @@ interface Parts {
 
 /** Applies the samples once somebody watches, and waits until they are ready. */
 async function untilReady(
-  { samples, root, print, look, clock }: SessionOptions,
+  { samples, root, terminal, look, clock }: SessionOptions,
   parts: Parts,
 ): Promise<void> {
   const { api, knative, spectating, watching, watches, say } = parts
@@ -124,11 +126,12 @@ async function untilReady(
   }
   watching.look(spectating.objects())
   await watching.done
-  print(look.good(`Both samples are Ready after ${(clock.monotonicMs() / 1000).toFixed(1)} s.`))
+  terminal.print(look.good(`Both samples are Ready after ${(clock.monotonicMs() / 1000).toFixed(1)} s.`))
 }
 
 async function finish(options: SessionOptions, isReady: Promise<void>, api: Api): Promise<number> {
-  const { clock, signal, print, look, exitWhenReady } = options
+  const { clock, signal, look, exitWhenReady } = options
+  const { print } = options.terminal
   const ended = new Promise<'ended'>((resolve) => {
     if (signal.aborted) resolve('ended')
     signal.addEventListener('abort', () => resolve('ended'), { once: true })
@@ -160,7 +163,7 @@ async function stopKnative(knative: LocalKnative, print: (text: string) => void)
     print(`${dropped} events were not delivered; the resync of the next start makes up for them.`)
 }
 
-function printPlaces({ print }: SessionOptions, api: Api, knative: LocalKnative): void {
+function printPlaces({ terminal: { print } }: SessionOptions, api: Api, knative: LocalKnative): void {
   print(`  API         ${api.describe}`)
   print(`  kubeconfig  ${shortened(api.kubeconfig)}`)
   print(`  events      ${knative.brokerUrl}/mutantops/default`)
@@ -192,8 +195,8 @@ function watcherSeen(clock: Clock) {
   }
 }
 
-/** Knows which objects shall become ready, and when all of them are. */
-function watchSamples() {
+/** Knows which objects shall become ready, tells how far they are, and when all are ready. */
+function watchSamples(progress: Terminal['progress']) {
   const wanted: { kind: string | undefined; namespace: string; name: string | undefined }[] = []
   let isComplete = () => {}
   const done = new Promise<void>((resolve) => {
@@ -201,14 +204,18 @@ function watchSamples() {
   })
   return {
     done,
-    expect: ({ kind, metadata }: KubeObject, namespace: string) =>
-      wanted.push({ kind, namespace, name: metadata?.name }),
-    look(objects: MutantSight[]) {
-      const isThere = ({ kind, namespace, name }: (typeof wanted)[number]) =>
-        objects.some(
-          (one) => one.kind === kind && one.namespace === namespace && one.name === name && one.isReady,
+    expect({ kind, metadata }: KubeObject, namespace: string): void {
+      wanted.push({ kind, namespace, name: metadata?.name })
+    },
+    look(objects: MutantSight[]): void {
+      const missing = wanted.flatMap(({ kind, namespace, name }) => {
+        const found = objects.find(
+          (one) => one.kind === kind && one.namespace === namespace && one.name === name,
         )
-      if (wanted.length > 0 && wanted.every(isThere)) isComplete()
+        return found?.isReady ? [] : [`${name} (${found?.summary ?? 'nothing yet'})`]
+      })
+      progress(missing.length > 0 ? `          waiting for ${missing.join(' and ')}` : undefined)
+      if (wanted.length > 0 && missing.length === 0) isComplete()
     },
   }
 }

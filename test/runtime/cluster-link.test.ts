@@ -7,8 +7,8 @@ import { systemClock } from '../../shared/clock.ts'
 import { kubeClient } from '../../shared/kube/client.ts'
 import { NoClusterError } from '../../shared/kube/connect.ts'
 import { type LinkOptions, linkToCluster } from '../../shared/runtime/cluster-link.ts'
+import { faultyWire } from '../../shared/runtime/faulty-wire.ts'
 import { virtualClock } from '../support/clock.ts'
-import { faultyWire } from './faulty-wire.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'home-'))
 const emptyHome = mkdtempSync(join(tmpdir(), 'home-'))

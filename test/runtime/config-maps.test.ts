@@ -4,9 +4,9 @@ import { apiServer } from '../../shared/apiserver/server.ts'
 import { configMaps } from '../../shared/kinds/object.ts'
 import { kubeClient } from '../../shared/kube/client.ts'
 import { configMapStore } from '../../shared/runtime/config-maps.ts'
+import { type FaultyWire, faultyWire } from '../../shared/runtime/faulty-wire.ts'
 import { virtualClock } from '../support/clock.ts'
 import { silentLog } from './candidates.ts'
-import { type FaultyWire, faultyWire } from './faulty-wire.ts'
 
 async function world(
   names = ['settings'],

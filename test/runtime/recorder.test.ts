@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { apiServer } from '../../shared/apiserver/server.ts'
 import { events, type StoredObject } from '../../shared/kinds/object.ts'
 import { kubeClient } from '../../shared/kube/client.ts'
+import { faultyWire } from '../../shared/runtime/faulty-wire.ts'
 import { cutToBytes, type EventNote, eventObject, recorder } from '../../shared/runtime/recorder.ts'
 import { virtualClock } from '../support/clock.ts'
 import { silentLog } from './candidates.ts'
-import { faultyWire } from './faulty-wire.ts'
 
 const note: EventNote = {
   regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'web-1', uid: 'u-1' },

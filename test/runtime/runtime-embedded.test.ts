@@ -3,7 +3,7 @@ import { apiServer } from '../../shared/apiserver/server.ts'
 import { systemClock } from '../../shared/clock.ts'
 import { namespaces, type StoredObject } from '../../shared/kinds/object.ts'
 import { kubeClient, type Transport } from '../../shared/kube/client.ts'
-import { faultyWire } from './faulty-wire.ts'
+import { faultyWire } from '../../shared/runtime/faulty-wire.ts'
 import { runtimeContract } from './runtime-contract.ts'
 
 const server = apiServer()

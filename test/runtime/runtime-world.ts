@@ -3,11 +3,11 @@ import { apiServer } from '../../shared/apiserver/server.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { configMaps, events, leases, type StoredObject } from '../../shared/kinds/object.ts'
 import { type KubeClient, kubeClient } from '../../shared/kube/client.ts'
+import { type FaultyWire, faultyWire } from '../../shared/runtime/faulty-wire.ts'
 import type { Lease } from '../../shared/runtime/lease.ts'
 import { type KubernetesOptions, kubernetes } from '../../shared/runtime/plugin.ts'
 import { type VirtualClock, virtualClock } from '../support/clock.ts'
 import { silentLog } from './candidates.ts'
-import { type FaultyWire, faultyWire } from './faulty-wire.ts'
 
 /** An embedded API on a virtual clock, a wire to it with faults, and a process with the plugin. */
 export interface RuntimeWorld {

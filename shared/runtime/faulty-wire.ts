@@ -1,7 +1,7 @@
-import type { Clock } from '../../shared/clock.ts'
-import type { Transport } from '../../shared/kube/client.ts'
+import type { Clock } from '../clock.ts'
+import type { Transport } from '../kube/client.ts'
 
-/** What a fault does to a request: another answer, no answer, or a late one. */
+/** What a fault does to a request: another answer, no answer, no connection, or a late answer. */
 export type Fault = { status: number } | 'hangs' | 'refused' | { delayMs: number }
 
 export interface FaultyWire extends Transport {
@@ -11,7 +11,13 @@ export interface FaultyWire extends Transport {
   requests: string[]
 }
 
-/** A wire over another one, with trouble where the test wants it. */
+/**
+ * A wire over another one, with trouble where a test wants it, for tests of apps:
+ *
+ *     const wire = faultyWire(apiServer().transport(), systemClock)
+ *     const k8s = kubernetes({ connect: async () => wire })
+ *     wire.fault = ({ path }) => (path.includes('/leases/') ? { status: 503 } : undefined)
+ */
 export function faultyWire(under: Transport, clock: Clock): FaultyWire {
   const wire: FaultyWire = {
     baseUrl: under.baseUrl,

@@ -1,0 +1,39 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Example, startExample } from './processes.ts'
+
+describe('the example app without a cluster', () => {
+  let example: Example
+  afterEach(() => example.process.kill('SIGKILL'))
+
+  it('leads, serves its page, probes and metrics, and ends in order', async () => {
+    example = startExample({ HOSTNAME: 'laptop' })
+    expect(await example.says('announces')).toMatchObject({ announces: 'hello', pod: 'laptop' })
+    expect(await (await example.get('/')).json()).toEqual({
+      greeting: 'hello',
+      mode: 'detached',
+      pod: 'laptop',
+      leading: true,
+    })
+    expect(await (await example.get('/readyz')).json()).toEqual({
+      status: 'ready',
+      kubernetes: {
+        status: 'unknown',
+        mode: 'detached',
+        namespace: 'default',
+        leader: { lease: 'example', leading: true },
+        configMaps: { example: 'waiting' },
+      },
+    })
+    expect(await (await example.get('/metrics')).text()).toContain('kubernetes_leader{lease="example"} 1')
+    example.process.kill('SIGTERM')
+    expect(await example.ended).toBe(0)
+    expect(example.lines.at(-1)).toMatchObject({ stopped: true })
+  }, 30_000)
+
+  it('AC3: with a mistyped KUBECONFIG it ends with an error that names it, and is never detached', async () => {
+    example = startExample({ KUBECONFIG: '/nowhere/config' })
+    expect(await example.ended).toBe(1)
+    expect(example.errors()).toContain('/nowhere/config')
+    expect(example.lines.some((line) => 'leading' in line)).toBe(false)
+  }, 30_000)
+})
