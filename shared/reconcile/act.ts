@@ -56,7 +56,7 @@ export async function bringAbout(act: Act, first: VariantPlan): Promise<VariantP
         return { variant, child: observed }
       plan = planVariant(desired, variant, observed, settings)
     } catch (error) {
-      return failed(act, plan, error)
+      return await failed(act, plan, error)
     }
   }
   return plan
@@ -156,23 +156,30 @@ function raced(act: Act, { variant, child }: VariantPlan): VariantPlan {
   return { variant, ...(child && { child }) }
 }
 
-function failed(act: Act, plan: VariantPlan, error: unknown): VariantPlan {
+async function failed(act: Act, plan: VariantPlan, error: unknown): Promise<VariantPlan> {
   if (!isKubeError(error)) throw error
   const { step: _, ...kept } = plan
   if (isNamespaceGone(error)) {
     act.stop('namespace gone')
     return kept
   }
-  if (isRefusal(error))
-    return {
-      ...kept,
-      verdict: { state: 'Failed', message: `${refusedAt(plan)}${error.status?.message ?? error.message}` },
-    }
-  act.trouble(error)
-  return {
-    ...kept,
-    verdict: { state: 'Progressing', message: 'The API server did not take it yet; it is tried again' },
+  if (isRefusal(error)) {
+    if (plan.child && !(await isStill(act, plan.child))) return raced(act, plan)
+    const message = `${refusedAt(plan)}${error.status?.message ?? error.message}`
+    return { ...kept, verdict: { state: 'Failed', message } }
   }
+  act.trouble(error)
+  const message = 'The API server did not take it yet; it is tried again'
+  return { ...kept, verdict: { state: 'Progressing', message } }
+}
+
+/**
+ * Whether a child is the one that was planned for. The server checks the new object before it compares uids, so that a
+ * change meant for a Deployment that is gone can be refused for what another one of its name is like.
+ */
+async function isStill(act: Act, { metadata: { namespace, name, uid } }: StoredObject): Promise<boolean> {
+  const now = await act.client.getMetadata(deployments, { namespace, name }, act.call)
+  return now?.metadata.uid === uid
 }
 
 /** Whether the API server refused the object itself, so that the same request would only be refused again. */

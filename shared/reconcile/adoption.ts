@@ -1,5 +1,6 @@
 import {
   adoptAnnotation,
+  appliedAnnotation,
   fieldManager,
   handoffManager,
   ownerLabel,
@@ -123,13 +124,16 @@ export function takenOver(
 ): ManagedFieldsEntry[] | undefined {
   const entries = child.metadata?.managedFields ?? []
   const own = entries.find(isOwnApply)
-  const isDue = (entry: ManagedFieldsEntry) => isLegacy(entry, settings) || entry.manager === beforeFirstApply
+  // Later such a name is anybody's, and what it writes is not from a base.
+  const isNew = child.metadata?.annotations?.[appliedAnnotation] === undefined
+  const isOfOld = (entry: ManagedFieldsEntry) => isNew && isLegacy(entry, settings)
+  const isDue = (entry: ManagedFieldsEntry) => isOfOld(entry) || entry.manager === beforeFirstApply
   if (own && !entries.some(isDue)) return undefined
   let fields = own?.fieldsV1 ?? {}
   const others: ManagedFieldsEntry[] = []
   for (const entry of entries) {
     if (entry === own) continue
-    const moved = partToMove(entry, applied, settings)
+    const moved = isOfOld(entry) ? (entry.fieldsV1 ?? {}) : partToMove(entry, applied)
     fields = fieldsOfBoth(fields, fieldsAsApplied(moved))
     const left = fieldsWithout(entry.fieldsV1 ?? {}, moved)
     if (Object.keys(left).length > 0) others.push({ ...entry, fieldsV1: left })
@@ -140,8 +144,7 @@ export function takenOver(
   return [...others, { ...mine, ...(own?.time && { time: own.time }), fieldsV1: fields }]
 }
 
-function partToMove(entry: ManagedFieldsEntry, applied: KubeObject, settings: AdoptionSettings): FieldsV1 {
+function partToMove(entry: ManagedFieldsEntry, applied: KubeObject): FieldsV1 {
   if (entry.subresource || lasting.has(entry.manager ?? '')) return {}
-  if (isLegacy(entry, settings)) return entry.fieldsV1 ?? {}
   return coverageOf(applied, entry.fieldsV1).covered
 }

@@ -1,16 +1,14 @@
-import type { MutantKind, MutantStatus, VariantState } from '../kinds/mutants.ts'
+import type { MutantKind, MutantStatus } from '../kinds/mutants.ts'
 import type { StoredObject } from '../kinds/object.ts'
 import { desiredOf } from './desired.ts'
 import { childrenToPrune, type PlanSettings, planAll } from './plan.ts'
 import { isSameStatus, statesByLabel, statusOf, variantStatusOf } from './status.ts'
 
-/** Of these states nothing in the API tells when they have mended themselves, so each resync looks. */
-const statesToLookAt: ReadonlySet<VariantState> = new Set(['Conflict', 'Failed'])
-
 /**
- * Whether a reconcile of `parent` would write anything, or should look at something again: what the resync asks of every
- * object. Pure, and by the planner that reconciles. `children` are the Deployments in its namespace with its owner
- * label. The Secret is not read here: `status.secret` is believed.
+ * Whether a reconcile of `parent` would write anything, or try to: what the resync asks of every object. Who was
+ * refused, or found the name taken by somebody whom the list does not show, is planned as if for the first time. Pure,
+ * and by the planner that reconciles. `children` are the Deployments in its namespace with its owner label. The Secret
+ * is not read here: `status.secret` is believed.
  */
 export function needsWork(
   kind: MutantKind,
@@ -27,10 +25,6 @@ export function needsWork(
   if (plans.some(({ step }) => step)) return true
   const variants = plans.map(variantStatusOf)
   const isHeld = desired.paused || desired.problem !== undefined
-  const mayHaveMended = plans.some(
-    ({ variant, verdict }) => !variant.problem && verdict && statesToLookAt.has(verdict.state),
-  )
-  if (!isHeld && mayHaveMended) return true
   if (!isHeld && childrenToPrune(desired, children, statesByLabel(variants)).length > 0) return true
   const { secret } = status ?? {}
   return !isSameStatus(status, statusOf({ parent, desired, variants, secret, now: settings.now }))

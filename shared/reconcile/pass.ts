@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import {
+  fieldManager,
   type MutantKind,
   type MutantStatus,
   ownerLabel,
@@ -196,7 +197,7 @@ async function settle(run: Run, status: MutantStatus): Promise<'settled' | 'race
     status,
   }
   try {
-    await run.context.client.replace(run.kind, body, { subresource: 'status', ...run.call })
+    await run.context.client.replace(run.kind, body, { subresource: 'status', fieldManager, ...run.call })
     run.wrote(`report ${run.kind.kind} ${namespace}/${name}`)
   } catch (error) {
     if (isConflict(error)) return 'raced'

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { isDns1123Subdomain, type MutantStatus } from '../kinds/mutants.ts'
+import { fieldManager, isDns1123Subdomain, type MutantStatus } from '../kinds/mutants.ts'
 import {
   controllerOf,
   type KubeObject,
@@ -45,7 +45,7 @@ export async function ensureToken(
     if (known) return findingOf(known, owner)
   }
   try {
-    await client.create(secrets, tokenSecret(name, namespace ?? '', owner), call)
+    await client.create(secrets, tokenSecret(name, namespace ?? '', owner), { ...call, fieldManager })
     return { secret: name, created: true }
   } catch (error) {
     if (isKubeError(error) && error.code === 422)

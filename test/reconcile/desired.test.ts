@@ -214,6 +214,9 @@ describe('a child', () => {
     const one = mutation('shop').with('red', 1, { A: '1', B: '2' })
     const other = mutation('shop').with('red', 1, { B: '2', A: '1' })
     expect(child(one.stored()).hash).toBe(child(other.stored()).hash)
+    const { spec, metadata, ...rest } = base()
+    const turned = { ...rest, spec: Object.fromEntries(Object.entries(spec).toReversed()), metadata }
+    expect(child(one.on(turned).stored()).hash).toBe(child(one.stored()).hash)
     expect(child(mutation('shop').with('red', 1, { A: '1', B: '3' }).stored()).hash).not.toBe(
       child(one.stored()).hash,
     )

@@ -124,6 +124,15 @@ describe('takenOver', () => {
     ])
   })
 
+  it('leaves to those of old what they write after we have applied', () => {
+    const managedFields = [
+      { ...ours, fieldsV1: {} },
+      { manager: 'older', operation: 'Update', fieldsV1: theirs },
+    ]
+    const annotations = { 'neiam.org/applied': 'h' }
+    expect(takenOver(deployment({ managedFields, annotations }), applied, settings)).toBeUndefined()
+  })
+
   it('moves of what others wrote only what we apply, and nothing of status, scale and the controllers', () => {
     const status = {
       manager: 'kube-controller-manager',

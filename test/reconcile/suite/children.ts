@@ -169,6 +169,39 @@ export function children(api: TestApi): void {
       expect(kindsOf(mutations, w.requests).at(-1)).toBe('GET')
     })
 
+    it('that is held while it is deleted is waited for, and made anew when it is gone', async () => {
+      const w = await world(api)
+      const shop = mutation('shop').with('red', 1)
+      await w.create(shop)
+      await w.reconcile(shop)
+      const held = await w.edit('web-red', (child) => {
+        child.metadata.finalizers = ['test/hold']
+      })
+      await w.admin.delete(deployments, { namespace: w.namespace, name: 'web-red' })
+      for (let pass = 0; pass < 3; pass++) {
+        const { writes, outcome } = await w.reconcile(shop)
+        expect(outcome).toBe('settled')
+        expect(writes.filter((line) => line.includes('Deployment'))).toEqual([])
+      }
+      expect(await w.variant(shop, 'red')).toMatchObject({
+        state: 'Progressing',
+        message: expect.any(String),
+      })
+      await w.edit('web-red', (child) => {
+        child.metadata.finalizers = []
+      })
+      await w.reconcile(shop)
+      const anew = await w.child('web-red')
+      expect(anew?.metadata.uid).not.toBe(held.metadata.uid)
+      expect(await w.variant(shop, 'red')).toEqual({
+        label: 'red',
+        name: 'web-red',
+        state: 'Progressing',
+        instances: 1,
+        ready: 0,
+      })
+    })
+
     it('that was edited by hand is set back, and only that one is written', async () => {
       const w = await world(api)
       const shop = mutation('shop').with('red', 1, { A: '1' }).with('blue', 1)

@@ -4,7 +4,7 @@ import type { MutantDeployment } from '../../../shared/kinds/mutants.ts'
 import { deployments, secrets } from '../../../shared/kinds/object.ts'
 import type { KubeClient } from '../../../shared/kube/client.ts'
 import { KubeError } from '../../../shared/kube/errors.ts'
-import { type MutantBuilder, mutation } from '../../support/builders.ts'
+import { base, type MutantBuilder, mutantDeployment, mutation } from '../../support/builders.ts'
 import { isWrite, type TestApi, type World, world } from '../../support/world.ts'
 
 /** Two copies at the same work, stale copies, and an API server that fails in the middle. */
@@ -88,6 +88,23 @@ export function concurrency(api: TestApi): void {
       await expectNewest(w)
     })
 
+    it('end in the newest spec when the slow one has no status to write', async () => {
+      const w = await world(api)
+      const before = mutantDeployment('shop').with('red', 1, { V: 'old' })
+      const after = mutantDeployment('shop').with('red', 1, { V: 'new' })
+      await w.create(before)
+      await w.reconcile(before)
+      await w.edit('web-red', (child) => {
+        child.spec.replicas = 9
+      })
+      await w.reconcile(before, { client: interrupted(w, 'apply', () => overtake(w, after)) })
+      expect((await w.child('web-red'))?.spec.template.spec.containers[0]?.env).toEqual([
+        { name: 'V', value: 'new' },
+      ])
+      w.forget()
+      expect((await w.reconcile(after)).writes).toEqual([])
+    })
+
     it('say "later" when the object changes under every try', async () => {
       const w = await world(api)
       await w.create(old)
@@ -126,6 +143,27 @@ export function concurrency(api: TestApi): void {
       await w.reconcile(shop, { client })
       expect(before?.metadata.uid).toBeDefined()
       expect(await w.children()).toEqual(['web-blue'])
+    })
+
+    it.each([
+      ['another selector', {}],
+      ['the very same selector', { mutation: 'red' }],
+    ])('of a child never leads to writing over somebody else of its name, with %s', async (_, labels) => {
+      const w = await world(api)
+      const shop = mutation('shop').with('red', 1)
+      await w.create(shop)
+      await w.reconcile(shop)
+      await w.change(mutation('shop').with('red', 2))
+      const client = interrupted(w, 'apply', async () => {
+        await w.admin.delete(deployments, { namespace: w.namespace, name: 'web-red' })
+        const theirs = { ...base(), metadata: { name: 'web-red', namespace: w.namespace } }
+        Object.assign(theirs.spec.selector.matchLabels, labels)
+        Object.assign(theirs.spec.template.metadata.labels, labels)
+        await w.admin.create(deployments, theirs)
+      })
+      await w.reconcile(shop, { client })
+      expect(await w.variant(shop, 'red')).toMatchObject({ state: 'Conflict' })
+      expect((await w.child('web-red'))?.metadata.labels).toBeUndefined()
     })
 
     it('of the object gives way: children and Secret belong to the living one in the end', async () => {

@@ -338,6 +338,51 @@ export function robustness(api: TestApi): void {
       await w.change(mutation('shop').with('red', -3))
       await expectWork(true)
       await expectWork(false)
+      const leftover = base('leftover')
+      const red = await w.child('web-red')
+      const { labels, ownerReferences } = red?.metadata ?? {}
+      leftover.metadata = {
+        name: 'leftover',
+        namespace: w.namespace,
+        labels: { ...labels, mutation: 'none' },
+        ownerReferences,
+      }
+      await w.admin.create(deployments, leftover)
+      await expectWork(true)
+      await expectWork(false)
+    })
+
+    it('has refused and conflicting variants looked at again', async () => {
+      const w = await world(api)
+      const settings = { adoption: 'label', now: new Date() } as const
+      const shop = mutation('shop').with('red', 1)
+      const theirs = { ...base(), metadata: { name: 'web-red', namespace: w.namespace } }
+      await w.admin.create(deployments, theirs)
+      await w.create(shop)
+      await w.reconcile(shop)
+      expect(needsWork(mutations, await w.get(shop), [], settings)).toBe(true)
+      await w.admin.delete(deployments, { namespace: w.namespace, name: 'web-red' })
+      await w.change(
+        shop.based((d) => {
+          d.spec.unknownField = 1
+        }),
+      )
+      await w.reconcile(shop)
+      expect(await w.variant(shop, 'red')).toMatchObject({ state: 'Failed' })
+      expect(needsWork(mutations, await w.get(shop), [], settings)).toBe(true)
+      const children = (await w.admin.list(deployments, { namespace: w.namespace })).items
+      expect(children).toEqual([])
+    })
+
+    it('does not have a label that stands twice looked at again: only a change of the spec can mend it', async () => {
+      const w = await world(api)
+      const shop = mutation('shop').with('red', 0).with('red', 1)
+      await w.create(shop)
+      await w.reconcile(shop)
+      const { items } = await w.admin.list(deployments, { namespace: w.namespace })
+      expect(needsWork(mutations, await w.get(shop), items, { adoption: 'label', now: new Date() })).toBe(
+        false,
+      )
     })
   })
 
