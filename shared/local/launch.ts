@@ -10,8 +10,8 @@ export interface LaunchOptions {
   program: string
   /** The environment of the runner itself. */
   baseEnv: Record<string, string | undefined>
-  /** Set for every process, over the manifest: how it finds the API. */
-  env: Record<string, string>
+  /** Set for a process, over what its manifest says: KUBECONFIG. */
+  env(spec: ProcessSpec): Record<string, string>
   /** Where a Broker's ingress listens on this machine. */
   localUrl(clusterUrl: string): string
 }
@@ -33,7 +33,7 @@ export function commandOf(spec: ProcessSpec, port: number, options: LaunchOption
     env: {
       ...withoutCluster(options.baseEnv),
       ...Object.fromEntries(declared),
-      ...options.env,
+      ...options.env(spec),
       HOST: loopback,
       HOSTNAME: pod['metadata.name'],
       PORT: String(port),

@@ -79,7 +79,7 @@ async function run(options: SessionOptions, onStarted: (stop: Stop) => void): Pr
     say(tellKnative(one))
   }
   const env = { ...api.env, NODE_COMPILE_CACHE: join(folder, 'compile-cache') }
-  const launch = { program: options.program, baseEnv: options.env, env }
+  const launch = { program: options.program, baseEnv: options.env, env: () => env }
   const knative = await localKnative({ manifests, launch, clock, report })
   onStarted(() => stopKnative(knative, print))
   printPlaces(options, api, knative)

@@ -38,7 +38,12 @@ function world(changes: Partial<ServiceSpec> = {}, env: Record<string, string> =
   }
   const reports: RevisionReport[] = []
   const lines: string[] = []
-  const launch = { program, baseEnv: process.env, env: {}, localUrl: () => 'http://127.0.0.1:1/ns/default' }
+  const launch = {
+    program,
+    baseEnv: process.env,
+    env: () => ({}),
+    localUrl: () => 'http://127.0.0.1:1/ns/default',
+  }
   const made = activator({
     services: [spec],
     clock: systemClock,

@@ -72,7 +72,7 @@ async function world(...objects: object[]) {
   const reports: KnativeReport[] = []
   const knative = await localKnative({
     manifests: await readManifests(folder),
-    launch: { program, baseEnv: process.env, env: {} },
+    launch: { program, baseEnv: process.env, env: () => ({}) },
     clock: systemClock,
     report: (report) => reports.push(report),
   })
