@@ -1,10 +1,11 @@
-import { Hono } from 'hono'
+import type { Hono } from 'hono'
 import type { Clock } from '../clock.ts'
-import { type Delivery, deadLetter, type Failure } from './delivery.ts'
+import { type Delivery, deadLetter, type Failure, type Route } from './delivery.ts'
 import { type Dispatch, dispatch, type Outcome, type Post } from './dispatch.ts'
 import type { Filter } from './filters.ts'
 import { gate } from './gate.ts'
-import { MalformedEvent, readEvent, type WireEvent, withAttributes } from './wire-event.ts'
+import { handedOn, hopsAttribute, ingress } from './ingress.ts'
+import { type WireEvent, withAttributes } from './wire-event.ts'
 
 /** A Trigger with its references resolved. */
 export interface Subscription {
@@ -50,18 +51,10 @@ export interface Broker {
   stop(): Promise<number>
 }
 
-/** How often an event may come back as a reply: the default of Knative's ingress. */
-const hopsMax = 255
-const hopsAttribute = 'knativebrokerttl'
-/** Longest event taken, in bytes. Every broker must carry 64 KiB. */
-const eventLengthMax = 8 * 1024 * 1024
 /** Deliveries kept at once, all Triggers together; past it the ingress answers 503 and the sender tries again. */
 const pendingMax = 100_000
 /** Tries under way at once per Trigger. */
 const triesAtOnceMax = 100
-/** Headers that go on with an event, besides the event's own (knative/eventing, pkg/utils/headers.go; W3C trace). */
-const passedOn = /^(x-request-id|knative-.*|x-b3-.*|traceparent|tracestate)$/
-
 /**
  * An in-process stand-in for Knative's channel-based Broker. An event is answered 202 when it has been accepted, and
  * kept in memory until each Trigger that wants it has delivered it or sent it to its dead letter sink. Nothing is kept
@@ -72,7 +65,7 @@ export function broker(options: BrokerOptions): Broker {
   const under = new Set<Promise<void>>()
   const gates = new Map(options.subscriptions.map((subscription) => [subscription, gate(triesAtOnceMax)]))
 
-  function accept(name: string, event: WireEvent, headers: Record<string, string>): void {
+  function accept(name: string, event: WireEvent, headers: Headers): void {
     const [namespace = '', brokerName = ''] = name.split('/')
     const offered = withAttributes(event, { [hopsAttribute]: undefined })
     const wanted = options.subscriptions.filter(
@@ -85,20 +78,23 @@ export function broker(options: BrokerOptions): Broker {
       subscriptions: wanted.map((one) => one.name),
     })
     for (const subscription of wanted) {
-      const delivery = deliver({ subscription, event: offered, hops: hopsOf(event), headers })
+      const hops = event.attributes[hopsAttribute]
+      const delivery = deliver({ subscription, event: offered, hops, ...handedOn(headers) })
         .catch(() => {})
         .finally(() => under.delete(delivery))
       under.add(delivery)
     }
   }
 
-  async function send(parcel: Parcel, url: string, event: WireEvent, prefer: boolean): Promise<Outcome> {
-    const { subscription, headers } = parcel
+  async function send(parcel: Parcel, url: string, event: WireEvent, through: Route): Promise<Outcome> {
+    const { subscription, passed, trace } = parcel
+    const prefer = through === 'filter' && { prefer: 'reply' }
     const what: Dispatch = {
       url,
       event,
-      headers: { ...headers, 'kn-namespace': subscription.namespace, ...(prefer && { prefer: 'reply' }) },
+      headers: { ...passed, ...trace, 'kn-namespace': subscription.namespace, ...prefer },
       delivery: subscription.delivery,
+      through,
       onRetry: (tries, { reason }, waitMs) =>
         options.report({ kind: 'retrying', trigger: subscription.name, event, tries, reason, waitMs }),
     }
@@ -108,22 +104,19 @@ export function broker(options: BrokerOptions): Broker {
 
   async function deliver(parcel: Parcel): Promise<void> {
     const { subscription, event } = parcel
-    const outcome = await send(parcel, subscription.subscriberUrl, event, true)
+    const outcome = await send(parcel, subscription.subscriberUrl, event, 'filter')
     if (outcome.kind === 'failed') return giveUp(parcel, subscription.subscriberUrl, outcome)
     const { tries, status, reply } = outcome
     options.report({ kind: 'delivered', trigger: subscription.name, event, tries, status })
     if (!reply) return
     const url = options.brokerUrl(subscription.namespace, subscription.broker)
-    const sent = await send(
-      parcel,
-      url,
-      withAttributes(reply, { [hopsAttribute]: String(parcel.hops) }),
-      false,
-    )
-    if (sent.kind === 'failed') await giveUp(parcel, url, sent)
+    // What goes on with a reply are the headers of the answer, no longer those of the event.
+    const back = { ...parcel, passed: handedOn(reply.headers).passed }
+    const sent = await send(back, url, withHops(reply.event, parcel), 'direct')
+    if (sent.kind === 'failed') await giveUp(back, url, sent)
   }
 
-  /** The dead letter is the event that was delivered, also when it was its reply that nobody took. */
+  /** The dead letter is the event as it came from the ingress, also when it was its reply that nobody took. */
   async function giveUp(
     parcel: Parcel,
     url: string,
@@ -141,7 +134,8 @@ export function broker(options: BrokerOptions): Broker {
       return
     }
     options.report({ kind: 'dead letter', trigger, event, tries, reason: failure.reason })
-    const outcome = await send(parcel, deadLetterUrl, deadLetter(event, url, failure), false)
+    const letter = deadLetter(withHops(event, parcel), url, failure)
+    const outcome = await send(parcel, deadLetterUrl, letter, 'direct')
     if (outcome.kind === 'failed')
       options.report({
         kind: 'lost',
@@ -152,7 +146,7 @@ export function broker(options: BrokerOptions): Broker {
   }
 
   return {
-    app: ingress(options, { accept, full: () => under.size >= pendingMax || stopping.signal.aborted }),
+    app: ingress({ ...options, accept, full: () => under.size >= pendingMax || stopping.signal.aborted }),
     pending: () => under.size,
     async settled() {
       while (under.size > 0) await Promise.all(under)
@@ -170,82 +164,11 @@ interface Parcel {
   subscription: Subscription
   event: WireEvent
   /** How often what comes of this event may still come back. */
-  hops: number
-  headers: Record<string, string>
+  hops: string | undefined
+  passed: Record<string, string>
+  trace: Record<string, string>
 }
 
-interface Intake {
-  accept(broker: string, event: WireEvent, headers: Record<string, string>): void
-  full(): boolean
-}
-
-/** The HTTP side, with the answers of Knative's ingress (pkg/broker/ingress), plus a reason in the body of a refusal. */
-function ingress(options: BrokerOptions, intake: Intake): Hono {
-  const app = new Hono()
-  app.on('OPTIONS', '*', (c) =>
-    c.body(null, 200, {
-      allow: 'POST, OPTIONS',
-      'webhook-allowed-origin': '*',
-      'webhook-allowed-rate': '*',
-    }),
-  )
-  app.post('/:namespace/:name/', (c) => take(c.req.raw, `${c.req.param('namespace')}/${c.req.param('name')}`))
-  app.post('/:namespace/:name', (c) => take(c.req.raw, `${c.req.param('namespace')}/${c.req.param('name')}`))
-  app.post('/', (c) => c.text('No broker named', 404))
-  app.post('*', (c) => c.text('The path must be /NAMESPACE/BROKER', 400))
-  app.all('*', (c) => c.body(null, 405, { allow: 'POST, OPTIONS' }))
-
-  async function take(request: Request, name: string): Promise<Response> {
-    const body = await readBody(request)
-    if (body === 'too long') return new Response(`An event may have ${eventLengthMax} bytes`, { status: 413 })
-    if (body === 'cut off') return new Response('The body was cut off', { status: 400 })
-    let event: WireEvent
-    try {
-      event = readEvent(request.headers, body)
-    } catch (error) {
-      if (!(error instanceof MalformedEvent)) throw error
-      return new Response(error.message, { status: 400 })
-    }
-    if (!options.brokers.includes(name)) return new Response(`No Broker ${name}`, { status: 404 })
-    const hops = hopsLeft(event)
-    if (hops <= 0) {
-      options.report({ kind: 'hop limit', broker: name, event })
-      return new Response(`The event came back as a reply ${hopsMax} times`, { status: 400 })
-    }
-    if (intake.full()) return new Response('Too many events are under way', { status: 503 })
-    const stamp = { knativearrivaltime: options.clock.now().toISOString(), [hopsAttribute]: String(hops) }
-    intake.accept(name, withAttributes(event, stamp), passedOnOf(request.headers))
-    return new Response(null, { status: 202 })
-  }
-  return app
-}
-
-/** A new event gets the whole number of hops; a reply has one less than what it answers. */
-function hopsLeft(event: WireEvent): number {
-  const text = event.attributes[hopsAttribute]
-  if (text === undefined || !/^-?\d{1,9}$/.test(text)) return hopsMax
-  return Math.max(0, Number(text) - 1)
-}
-
-function hopsOf(event: WireEvent): number {
-  return Number(event.attributes[hopsAttribute])
-}
-
-function passedOnOf(headers: Headers): Record<string, string> {
-  return Object.fromEntries([...headers].filter(([name]) => passedOn.test(name)))
-}
-
-async function readBody(request: Request): Promise<Uint8Array<ArrayBuffer> | 'too long' | 'cut off'> {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  try {
-    for await (const chunk of request.body ?? []) {
-      length += chunk.length
-      if (length > eventLengthMax) return 'too long'
-      chunks.push(chunk)
-    }
-  } catch {
-    return 'cut off'
-  }
-  return new Uint8Array(Buffer.concat(chunks))
+function withHops(event: WireEvent, { hops }: Parcel): WireEvent {
+  return withAttributes(event, { [hopsAttribute]: hops })
 }

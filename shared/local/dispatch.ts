@@ -1,7 +1,15 @@
 import { type Clock, TimeoutError, withTimeout } from '../clock.ts'
-import { type Answer, backoffMs, type Delivery, type Failure, verdictOf } from './delivery.ts'
+import {
+  type Answer,
+  backoffMs,
+  type Delivery,
+  type Failure,
+  type Reply,
+  type Route,
+  verdictOf,
+} from './delivery.ts'
 import type { Gate } from './gate.ts'
-import { headersOf, type WireEvent } from './wire-event.ts'
+import { headersOf, structuredOf, type WireEvent } from './wire-event.ts'
 
 /** `fetch` as far as events need it: in-cluster names are resolved by whoever hands it in. */
 export type Post = (url: string, init: RequestInit) => Promise<Response>
@@ -11,12 +19,14 @@ export interface Dispatch {
   event: WireEvent
   headers: Record<string, string>
   delivery: Delivery
+  /** Subscribers are reached through the broker filter, dead letter sinks and the broker itself directly. */
+  through: Route
   /** Told before each wait. */
   onRetry(attempt: number, failure: Failure, waitMs: number): void
 }
 
 export type Outcome =
-  | { kind: 'delivered'; status: number; tries: number; reply?: WireEvent }
+  | { kind: 'delivered'; status: number; tries: number; reply?: Reply }
   | { kind: 'failed'; tries: number; failure: Failure }
 
 export interface DispatchContext {
@@ -31,6 +41,9 @@ export interface DispatchContext {
 const tryTimeMaxMs = 15 * 60_000
 /** A subscriber's answer is a small event or an error text; what is longer is cut, in bytes. */
 const answerLengthMax = 1024 * 1024
+/** Redirects of one try, the first request counted. */
+const requestsMax = 10
+const redirects = new Set([301, 302, 303, 307, 308])
 
 /**
  * Sends an event until it is delivered, refused for good or out of tries. While it waits for its next try it takes no
@@ -40,7 +53,7 @@ export async function dispatch(what: Dispatch, ctx: DispatchContext): Promise<Ou
   for (let attempt = 0; ; attempt++) {
     const leave = await ctx.places.enter(ctx.signal)
     const answer = await once(what, ctx).finally(leave)
-    const verdict = verdictOf(answer)
+    const verdict = verdictOf(answer, what.through)
     const tries = attempt + 1
     if (verdict.kind === 'delivered') return { ...verdict, tries }
     const waitMs = verdict.again ? backoffMs(what.delivery, attempt) : undefined
@@ -50,29 +63,58 @@ export async function dispatch(what: Dispatch, ctx: DispatchContext): Promise<Ou
   }
 }
 
-async function once({ url, event, headers, delivery }: Dispatch, ctx: DispatchContext): Promise<Answer> {
+async function once(what: Dispatch, ctx: DispatchContext): Promise<Answer> {
   try {
     return await withTimeout(
       ctx.clock,
-      delivery.timeoutMs ?? tryTimeMaxMs,
-      `POST ${url}`,
+      what.delivery.timeoutMs ?? tryTimeMaxMs,
+      `POST ${what.url}`,
       async (signal) => {
-        const response = await ctx.post(url, {
-          method: 'POST',
-          headers: { ...headersOf(event), ...headers },
-          body: event.data.length === 0 ? null : event.data,
-          redirect: 'manual',
-          signal,
+        const response = await follow(what.url, { ...requestOf(what), signal }, ctx.post)
+        const { status, headers } = response
+        const body = await readUpTo(response, answerLengthMax).catch(() => {
+          signal.throwIfAborted()
+          return undefined
         })
-        const body = await readUpTo(response, answerLengthMax)
-        return { kind: 'answer', status: response.status, headers: response.headers, body }
+        return body ? { kind: 'answer', status, headers, body } : { kind: 'cut off', status }
       },
       ctx.signal,
     )
   } catch (error) {
     ctx.signal.throwIfAborted()
     if (error instanceof TimeoutError) return { kind: 'timeout' }
-    return { kind: 'none', message: messageOf(error) }
+    return { kind: 'none', message: `POST ${what.url}: ${messageOf(error)}` }
+  }
+}
+
+function requestOf({ event, headers, delivery, through }: Dispatch): RequestInit {
+  const init = { method: 'POST', redirect: 'manual' } as const
+  if (through === 'filter' && delivery.format === 'json') {
+    const { contentType, body } = structuredOf(event)
+    return { ...init, headers: { 'content-type': contentType, ...headers }, body }
+  }
+  const body = event.data.length === 0 ? null : event.data
+  return { ...init, headers: { ...headersOf(event), ...headers }, body }
+}
+
+/** Follows redirects as Go's HTTP client does: 307 and 308 with the same request, the others with a GET. */
+async function follow(url: string, first: RequestInit, post: Post): Promise<Response> {
+  let init = first
+  let at = url
+  for (let requests = 1; ; requests++) {
+    const response = await post(at, init)
+    const location = response.headers.get('location')
+    if (!redirects.has(response.status) || location === null) return response
+    await response.body?.cancel()
+    if (requests === requestsMax) throw new Error(`stopped after ${requestsMax} redirects`)
+    const headers = new Headers(init.headers)
+    headers.set('referer', at)
+    init = { ...init, headers }
+    if (response.status < 307) {
+      headers.delete('content-type')
+      init = { ...init, method: 'GET', body: null }
+    }
+    at = new URL(location, at).href
   }
 }
 

@@ -1,18 +1,23 @@
 /**
- * An ISO 8601 duration as a Trigger's delivery spells it (`PT10S`, `PT0.5S`, `P1DT2H`), in ms. Months and years have
- * no fixed length and are refused. Throws, naming `what`, for anything else.
+ * An ISO 8601 duration as a Trigger's delivery spells it (`PT10S`, `PT0.5S`, `P1DT2H`), in ms. Like Knative it takes a
+ * sign, weeks, a decimal comma, and months and years of the mean length. Throws, naming `what`, for anything else.
  */
 export function isoDurationMs(what: string, text: unknown): number {
-  const parts =
-    typeof text === 'string'
-      ? /^P(?=\d|T\d)(?:(\d+)D)?(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?$/.exec(
-          text,
-        )
-      : null
+  const number = '(\\d+(?:[.,]\\d+)?)'
+  const date = `(?:${number}Y)?(?:${number}M)?(?:${number}W)?(?:${number}D)?`
+  const time = `(?:T(?:${number}H)?(?:${number}M)?(?:${number}S)?)?`
+  const form = new RegExp(`^([+-]?)P(?=\\d|T\\d)${date}${time}$`)
+  const parts = typeof text === 'string' ? form.exec(text) : null
   if (!parts) throw new Error(`${what}: "${text}" is no ISO 8601 duration (like PT10S)`)
-  const [days, hours, minutes, seconds] = parts.slice(1).map((part) => Number(part ?? 0))
-  return (((days ?? 0) * 24 + (hours ?? 0)) * 60 + (minutes ?? 0)) * 60_000 + (seconds ?? 0) * 1000
+  const [, sign, ...amounts] = parts
+  let sumMs = 0
+  for (const [index, amount] of amounts.entries())
+    sumMs += Number((amount ?? '0').replace(',', '.')) * (isoUnitsMs[index] ?? 0)
+  return sign === '-' ? -sumMs : sumMs
 }
+
+/** Years, months, weeks, days, hours, minutes, seconds. */
+const isoUnitsMs = [31_556_952_000, 2_629_746_000, 604_800_000, 86_400_000, 3_600_000, 60_000, 1000]
 
 const goUnitsMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 

@@ -15,7 +15,7 @@ export interface SubscriptionFilter {
 }
 
 export interface TriggerFilters {
-  filter?: { attributes?: Record<string, string> } | undefined
+  filter?: { attributes?: Record<string, string> | null } | undefined
   filters?: SubscriptionFilter[]
 }
 
@@ -28,16 +28,13 @@ type Judge = (attributes: Readonly<Record<string, string>>) => Verdict
 
 const dialects = ['exact', 'prefix', 'suffix', 'all', 'any', 'not', 'cesql'] as const
 const attributeName = /^[a-z][a-z0-9]*$/
-/** Attributes that every event has, if only empty; extensions are absent when they are not set. */
-const alwaysPresent = new Set([
-  'specversion',
-  'type',
-  'source',
-  'subject',
-  'id',
-  'dataschema',
-  'datacontenttype',
-])
+/** What Knative takes attributes of the specification for where the event has none; extensions are absent then. */
+const whenAbsent: Record<string, string> = {
+  subject: '',
+  dataschema: '',
+  datacontenttype: '',
+  time: '0001-01-01T00:00:00Z',
+}
 
 /**
  * Makes the filter of a Trigger. `what` names the Trigger in errors. Throws for what Knative's webhook refuses (an
@@ -45,22 +42,33 @@ const alwaysPresent = new Set([
  */
 export function triggerFilter(what: string, spec: TriggerFilters): Filter {
   const judge = spec.filters?.length
-    ? all(spec.filters.map((entry, index) => judgeOf(`${what}: filters[${index}]`, entry)))
+    ? all(judgesOf(`${what}: filters`, spec.filters))
     : byAttributes(`${what}: filter.attributes`, spec.filter?.attributes)
   return (attributes) => judge(attributes) !== 'fail'
 }
 
 /** `filter.attributes`: equal, or, for an empty value, present and not empty. */
-function byAttributes(what: string, wanted: Record<string, string> | undefined): Judge {
-  if (wanted === undefined) return () => 'none'
+function byAttributes(what: string, wanted: Record<string, string> | null | undefined): Judge {
+  if (wanted === undefined || wanted === null) return () => 'none'
   const entries = entriesOf(what, wanted, { emptyAllowed: true })
   return (attributes) =>
-    entries.every(([name, value]) => (value === '' ? attributes[name] : attributes[name] === value))
+    entries.every(([name, value]) => {
+      const actual = attributes[name] ?? whenAbsent[name]
+      return value === '' ? actual : actual === value
+    })
       ? 'pass'
       : 'fail'
 }
 
-function judgeOf(what: string, entry: SubscriptionFilter): Judge {
+/** Entries that say nothing are left out, as Knative leaves them out. */
+function judgesOf(what: string, entries: SubscriptionFilter[] = []): Judge[] {
+  return entries
+    .map((entry, index) => judgeOf(`${what}[${index}]`, entry))
+    .filter((judge) => judge !== undefined)
+}
+
+/** Undefined for an entry that says nothing. */
+function judgeOf(what: string, entry: SubscriptionFilter): Judge | undefined {
   const found = dialects.filter((dialect) => !isUnset(entry, dialect))
   const unknown = Object.keys(entry).find((key) => !dialects.some((dialect) => dialect === key))
   if (unknown) throw new Error(`${what}: unknown dialect "${unknown}"; there are ${dialects.join(', ')}`)
@@ -74,18 +82,22 @@ function judgeOf(what: string, entry: SubscriptionFilter): Judge {
     case 'suffix':
       return compare(`${what}.suffix`, entry.suffix, (actual, wanted) => actual.endsWith(wanted))
     case 'all':
-      return all((entry.all ?? []).map((inner, index) => judgeOf(`${what}.all[${index}]`, inner)))
+      return all(judgesOf(`${what}.all`, entry.all))
     case 'any':
-      return any((entry.any ?? []).map((inner, index) => judgeOf(`${what}.any[${index}]`, inner)))
+      return any(judgesOf(`${what}.any`, entry.any))
     case 'not':
-      return not(judgeOf(`${what}.not`, entry.not ?? {}))
+      return not(judgeOf(`${what}.not`, entry.not ?? {}) ?? endsTheFilter(`${what}.not`))
     case 'cesql':
       throw new Error(
         `${what}.cesql: CloudEvents SQL is not served by the local broker; say it with exact, prefix, suffix, all, any and not`,
       )
     default:
-      return () => 'none'
+      return undefined
   }
+}
+
+function endsTheFilter(what: string): never {
+  throw new Error(`${what}: says nothing, and a "not" of nothing ends Knative's broker filter process`)
 }
 
 function compare(
@@ -96,7 +108,7 @@ function compare(
   const entries = entriesOf(what, wanted, { emptyAllowed: false })
   return (attributes) => {
     for (const [name, value] of entries) {
-      const actual = attributes[name] ?? (alwaysPresent.has(name) ? '' : undefined)
+      const actual = attributes[name] ?? whenAbsent[name]
       if (actual === undefined || !matches(actual, value)) return 'fail'
     }
     return 'pass'

@@ -82,9 +82,14 @@ const status = (code: number, body: string | null = null) => new Response(body, 
 describe('the local broker', () => {
   it('answers 202 and delivers the event with its arrival time, asking for a reply', async () => {
     const w = world({ subscribers: { [functionUrl]: done } })
-    expect((await w.post({ 'ce-subject': '/s', traceparent: '00-1-2-03' }, '{"name":"web"}')).status).toBe(
-      202,
-    )
+    expect(
+      (
+        await w.post(
+          { 'ce-subject': '/s', traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
+          '{"name":"web"}',
+        )
+      ).status,
+    ).toBe(202)
     await w.broker.settled()
     expect(w.arrivals).toEqual([
       {
@@ -102,7 +107,7 @@ describe('the local broker', () => {
           'content-type': 'application/json',
           'kn-namespace': 'mutantops',
           prefer: 'reply',
-          traceparent: '00-1-2-03',
+          traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
         },
       },
     ])
@@ -216,7 +221,9 @@ describe('delivery of the local broker', () => {
     expect(w.at(functionUrl)).toHaveLength(9)
     expect(w.at(deadUrl)[0]?.headers).toMatchObject({
       'ce-knativeerrorcode': '500',
-      'ce-knativeerrordata': Buffer.from('dispatch error: ECONNREFUSED').toString('base64'),
+      'ce-knativeerrordata': Buffer.from(`dispatch error: POST ${functionUrl}: ECONNREFUSED`).toString(
+        'base64',
+      ),
     })
   })
 

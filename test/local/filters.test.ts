@@ -22,7 +22,6 @@ const yes: [string, TriggerFilters][] = [
   ['any, when one does', { filters: [{ any: [{ exact: { id: '2' } }, { exact: { id: '1' } }] }] }],
   ['not', { filters: [{ not: { exact: { id: '2' } } }] }],
   ['not of an absent extension', { filters: [{ not: { exact: { cause: 'child' } } }] }],
-  ['not of nothing, which says nothing', { filters: [{ not: {} }] }],
   ['entries that say nothing', { filters: [{}, { exact: {} }, { all: [] }] }],
   [
     '`filters` wins over `filter`',
@@ -57,6 +56,7 @@ const refused: [string, TriggerFilters, RegExp][] = [
   ['two dialects', { filters: [{ exact: { id: '1' }, prefix: { id: '1' } }] }, /only one dialect/],
   ['a dialect that is none', { filters: [{ exakt: { id: '1' } } as never] }, /unknown dialect "exakt"/],
   ['an attribute name that is none', { filters: [{ exact: { Kind: 'x' } }] }, /"Kind" is no attribute name/],
+  ['a not of nothing', { filters: [{ not: {} }] }, /ends Knative's broker filter/],
   ['an empty value', { filters: [{ exact: { kind: '' } }] }, /must not be empty/],
   ['a value that is no string', { filter: { attributes: { id: 1 as never } } }, /must be a string/],
 ]

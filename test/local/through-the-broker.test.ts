@@ -89,7 +89,7 @@ describe('every answer of every function, as the broker takes it (case 12)', () 
       const response = await d.ask(name, path, init)
       const body = new Uint8Array(await response.arrayBuffer())
       const { status, headers } = response
-      const verdict = verdictOf({ kind: 'answer', status, headers, body })
+      const verdict = verdictOf({ kind: 'answer', status, headers, body }, 'filter')
       const reason = verdict.kind === 'failed' ? verdict.failure.reason : ''
       expect({ what, reason }).not.toMatchObject({ reason: expect.stringContaining('counts as 502') })
       if (response.ok) expect({ what, length: body.length }).toEqual({ what, length: 0 })
