@@ -61,10 +61,70 @@ export const metricDefinitions = {
     help: 'Events given up by the broker, by kind of object and class of the last answer.',
     labels: ['kind', 'answer'],
   },
+  mutantops_watcher_sends_total: {
+    type: 'counter',
+    help: 'Events sent by the watcher, by the status that the sink answered; 0 is no answer.',
+    labels: ['status'],
+  },
+  mutantops_watcher_relists_total: {
+    type: 'counter',
+    help: 'Lists read again after a gap.',
+    labels: ['kind'],
+  },
+  mutantops_watcher_restarts_total: {
+    type: 'counter',
+    help: 'Watches that stand again after an outage.',
+    labels: ['kind'],
+  },
+  mutantops_watcher_denials_total: {
+    type: 'counter',
+    help: 'Lists and watches refused for want of rights.',
+    labels: ['kind'],
+  },
+  mutantops_watcher_errors_total: {
+    type: 'counter',
+    help: 'Lists and watches that failed otherwise.',
+    labels: ['kind'],
+  },
+  mutantops_watcher_objects: {
+    type: 'gauge',
+    help: 'Objects watched, by kind.',
+    labels: ['kind'],
+  },
+  mutantops_watcher_queue_depth: {
+    type: 'gauge',
+    help: 'Objects that wait to be told of.',
+    labels: [],
+  },
+  mutantops_watcher_queue_oldest_seconds: {
+    type: 'gauge',
+    help: 'How long the object that has waited longest has done so.',
+    labels: [],
+  },
+  mutantops_watcher_sends_in_flight: {
+    type: 'gauge',
+    help: 'Events on their way, by lane: quick, or slow when the sink has held them for over 5 s.',
+    labels: ['lane'],
+  },
+  mutantops_watcher_folded: {
+    type: 'gauge',
+    help: 'Changes of this term that cost no event of their own, because one waited already.',
+    labels: [],
+  },
+  mutantops_watcher_retried: {
+    type: 'gauge',
+    help: 'Sends of this term that had to be tried again.',
+    labels: [],
+  },
+  mutantops_watcher_dropped: {
+    type: 'gauge',
+    help: 'Hints of this term that were dropped because the queue was full.',
+    labels: [],
+  },
 } as const satisfies Record<string, Definition>
 
 interface Definition {
-  type: 'counter' | 'histogram'
+  type: 'counter' | 'gauge' | 'histogram'
   help: string
   labels: readonly string[]
   buckets?: readonly number[]
@@ -73,7 +133,7 @@ interface Definition {
 export type MetricName = keyof typeof metricDefinitions
 
 export interface Metrics {
-  /** Adds to a counter (1 by default), or notes one value of a histogram. */
+  /** Adds to a counter (1 by default), sets a gauge, or notes one value of a histogram. */
   note(name: MetricName, labels?: Record<string, string>, value?: number): void
   /** The Prometheus text and its content type. */
   text(): Promise<{ text: string; contentType: string }>
@@ -117,7 +177,7 @@ interface Loaded {
 }
 
 async function loadRegistry(): Promise<Loaded> {
-  const { Counter, Histogram, Registry } = await import('prom-client')
+  const { Counter, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
   const metrics = new Map<string, (labels: Record<string, string>, value: number) => void>()
   for (const [name, definition] of Object.entries<Definition>(metricDefinitions)) {
@@ -126,6 +186,9 @@ async function loadRegistry(): Promise<Loaded> {
     if (type === 'counter') {
       const counter = new Counter(common)
       metrics.set(name, (values, value) => counter.inc(values, value))
+    } else if (type === 'gauge') {
+      const gauge = new Gauge(common)
+      metrics.set(name, (values, value) => gauge.set(values, value))
     } else {
       const histogram = new Histogram({ ...common, ...(buckets && { buckets: [...buckets] }) })
       metrics.set(name, (values, value) => histogram.observe(values, value))

@@ -1,5 +1,4 @@
 import { Hono } from 'hono'
-import { Registry } from 'prom-client'
 import type { Sink } from '../shared/cloudevents/sink.ts'
 import type { InformerLimits } from '../shared/kube/informer.ts'
 import { type Elector, elector } from '../shared/runtime/elector.ts'
@@ -7,7 +6,7 @@ import { type LeaderTasks, leaderTasks } from '../shared/runtime/leader-tasks.ts
 import { type LeaseSettings, stopTimeoutMs } from '../shared/runtime/lease.ts'
 import { type Forwarding, forwarding } from '../shared/watching/forward.ts'
 import type { FunctionContext } from './context.ts'
-import { watcherMetrics } from './watcher-metrics.ts'
+import { countWatch, noteState } from './watcher-metrics.ts'
 
 export interface WatcherContext
   extends Pick<FunctionContext, 'client' | 'clock' | 'log' | 'metrics' | 'cluster'> {
@@ -30,14 +29,12 @@ export interface Watcher {
  * events at the sink. `/livez`, `/readyz` (with who leads and which watches do not stand) and `/metrics`.
  */
 export function watcherApp(ctx: WatcherContext): Watcher {
-  const registry = new Registry()
   const campaign = elector(leaseOf(ctx))
-  const metrics = watcherMetrics(registry, () => forwards)
   const forwards: Forwarding = forwarding({
     ...ctx,
     isLeader: campaign.isLeader,
-    onAnswer: metrics.answer,
-    onCount: metrics.count,
+    onAnswer: (status) => ctx.metrics.note('mutantops_watcher_sends_total', { status: String(status) }),
+    onCount: (kind, what) => countWatch(ctx.metrics, kind, what),
   })
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
 
@@ -47,9 +44,9 @@ export function watcherApp(ctx: WatcherContext): Watcher {
     c.json({ status: phase, ...reportOf(campaign, forwards) }, phase === 'running' ? 200 : 503),
   )
   app.get('/metrics', async (c) => {
-    const common = await ctx.metrics.text()
-    const text = `${common.text}\n${await registry.metrics()}`
-    return c.body(text, 200, { 'content-type': common.contentType })
+    noteState(ctx.metrics, forwards.state())
+    const { text, contentType } = await ctx.metrics.text()
+    return c.body(text, 200, { 'content-type': contentType })
   })
 
   return {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { getCACertificates } from 'node:tls'
-import { Agent, fetch as undiciFetch } from 'undici'
 import { type Clock, TimeoutError, withTimeout } from '../clock.ts'
+import { type Fetch, type HttpPool, httpPool } from '../http-pool.ts'
 import type { CloudEvent } from './event.ts'
 import type { SinkConfig } from './sink-config.ts'
 import { binaryOf } from './wire.ts'
@@ -45,8 +45,8 @@ export class SinkError extends Error {
 export interface SinkOptions extends SinkConfig {
   clock: Clock
   userAgent: string
-  /** How to reach the sink. Default: undici's, over connections kept by this sink. */
-  fetch?: typeof undiciFetch
+  /** How to reach the sink. Default: over connections kept by this sink. */
+  fetch?: Fetch
   /** Told of every reset that was repeated, for metrics. */
   onReset?: () => void
 }
@@ -68,8 +68,8 @@ const answerBytesMax = 64 * 1024
  */
 export function sink(options: SinkOptions): Sink {
   const { clock, url } = options
-  const send = options.fetch ?? undiciFetch
-  const dispatcher = agent(options.caCerts)
+  const pool = poolFor(options.caCerts)
+  const send = options.fetch ?? pool.fetch
   const token = tokenReader(options.tokenFile, clock)
 
   async function once(event: CloudEvent, signal: AbortSignal): Promise<Omit<SinkAnswer, 'resets'>> {
@@ -85,7 +85,6 @@ export function sink(options: SinkOptions): Sink {
       body,
       signal,
       redirect: 'manual',
-      dispatcher,
     })
     await drained(response.body)
     const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
@@ -115,14 +114,12 @@ export function sink(options: SinkOptions): Sink {
         throw new SinkError(`${what}: no answer (${code ?? reasonOf(error)})`, reasonOf(error), error)
       }
     },
-    close: () => dispatcher.destroy(),
+    close: async () => pool.destroy(),
   }
 }
 
-/** undici's own limits on waiting are off: each send has its timeout on the clock. */
-function agent(caCerts: string | undefined): Agent {
-  const ca = caCerts === undefined ? undefined : [...getCACertificates('default'), caCerts]
-  return new Agent({ headersTimeout: 0, bodyTimeout: 0, ...(ca && { connect: { ca } }) })
+function poolFor(caCerts: string | undefined): HttpPool {
+  return httpPool(caCerts === undefined ? {} : { ca: [...getCACertificates('default'), caCerts] })
 }
 
 function overridden(event: CloudEvent, extensions: Record<string, string> | undefined): CloudEvent {
@@ -152,7 +149,7 @@ function tokenReader(file: string | undefined, clock: Clock): () => Promise<stri
   }
 }
 
-const resetCodes = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
+const resetCodes = new Set(['ECONNRESET', 'EPIPE'])
 
 function reasonOf(error: unknown): SinkError['reason'] {
   if (error instanceof TimeoutError) return 'timeout'

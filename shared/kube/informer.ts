@@ -44,7 +44,7 @@ export interface InformerLimits {
 }
 
 export const informerLimits: InformerLimits = {
-  pageSize: 500,
+  pageSize: 250,
   idleTimeoutMs: 90_000,
   watchSeconds: 240,
   backoffFirstMs: 500,

@@ -2,9 +2,10 @@ import { readFile } from 'node:fs/promises'
 import { delimiter, dirname, isAbsolute, resolve } from 'node:path'
 import type { KubeConfig } from '@kubernetes/client-node'
 import { parseDocument } from 'yaml'
+import type { Tls } from '../http-pool.ts'
 import { isObject } from '../kinds/object.ts'
 import { KubeError } from './errors.ts'
-import type { Credentials, Tls } from './wire.ts'
+import type { Credentials } from './wire.ts'
 
 /** A kubeconfig that cannot be used. The message names the file and, where there is one, the context. */
 export class KubeconfigError extends Error {

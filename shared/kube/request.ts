@@ -65,7 +65,7 @@ export type Send = (
 export function sender(options: ClientOptions): Send {
   const { transport, clock, userAgent } = options
 
-  async function once(method: string, path: string, request: RequestOptions): Promise<Response> {
+  async function once(method: string, path: string, request: RequestOptions): Promise<Answer> {
     const url = transport.baseUrl + path + queryOf(request.query)
     const headers: Record<string, string> = { accept: request.accept ?? json, 'user-agent': userAgent }
     if (request.body !== undefined) headers['content-type'] = request.contentType ?? json
@@ -81,10 +81,7 @@ export function sender(options: ClientOptions): Send {
           // Read here, so that the timeout covers the body too.
           const text = await response.text()
           options.onRequest?.({ method, code: response.status, wasReset: false })
-          return new Response(nullBody.has(response.status) ? null : text, {
-            status: response.status,
-            headers: response.headers,
-          })
+          return { response, text }
         },
         request.signal,
       )
@@ -105,8 +102,8 @@ export function sender(options: ClientOptions): Send {
     const idempotent = request.idempotent ?? method === 'GET'
     for (let attempt = 0; ; attempt++) {
       try {
-        const response = await once(method, path, request)
-        const body = await parsed(response, `${method} ${path}`)
+        const { response, text } = await once(method, path, request)
+        const body = parsed(text, response.ok, `${method} ${path}`)
         if (response.ok) return { status: response.status, body }
         throw answerError(`${method} ${path}`, response, body)
       } catch (error) {
@@ -120,7 +117,10 @@ export function sender(options: ClientOptions): Send {
   return send
 }
 
-const nullBody = new Set([101, 103, 204, 205, 304])
+interface Answer {
+  response: Response
+  text: string
+}
 
 /** `?a=1&b=2`, or nothing; undefined values are left out. */
 export function queryOf(query: RequestOptions['query'] = {}): string {
@@ -130,13 +130,12 @@ export function queryOf(query: RequestOptions['query'] = {}): string {
   return parameters.size === 0 ? '' : `?${parameters}`
 }
 
-async function parsed(response: Response, what: string): Promise<unknown> {
-  const text = await response.text()
+function parsed(text: string, isOk: boolean, what: string): unknown {
   if (text === '') return undefined
   try {
     return JSON.parse(text)
   } catch (cause) {
-    if (!response.ok) return undefined
+    if (!isOk) return undefined
     throw new KubeError(`${what}: the answer is not JSON`, { code: 0, cause })
   }
 }

@@ -1,16 +1,6 @@
-import { Agent, type Dispatcher, fetch, ProxyAgent, Socks5ProxyAgent } from 'undici'
 import { type Clock, TimeoutError } from '../clock.ts'
-import { KubeError } from './errors.ts'
+import { type HttpPool, httpPool, type Tls } from '../http-pool.ts'
 import type { Transport } from './request.ts'
-
-/** What a connection shows and checks. */
-export interface Tls {
-  ca?: string | Buffer
-  cert?: string | Buffer
-  key?: string | Buffer
-  servername?: string
-  rejectUnauthorized?: boolean
-}
 
 /** How requests are authenticated at one moment. */
 export interface Credentials {
@@ -34,26 +24,23 @@ const credentialsAgeMaxMs = 20_000
 /** A server that refuses everything must not make us run an exec plugin for each request, in ms. */
 const freshReadsApartMs = 2_000
 
-const connectTimeoutMs = 10_000
-/** Above the 4 s of undici, so that a warm function does not shake hands anew for each event, in ms. */
-const keepAliveMs = 30_000
-
 /** A pool that is younger than this is not replaced, however many requests in it run out of time together, in ms. */
 const poolAgeMinMs = 1_000
 
 interface Held {
   credentials: Credentials
-  dispatcher: Dispatcher
+  pool: HttpPool
   madeAtMs: number
   tlsKey: string
   readAtMs: number
 }
 
 /**
- * A {@link Transport} over the network: one dispatcher (so one pool of connections) is kept, and replaced only when the
- * CA or the client certificate have changed, or a request or watch ran out of time: then the network may have lost all
- * of its connections without a word, and what comes next must not wait on another dead one. A 401 makes it read the
- * credentials afresh and repeat the request once, if they have changed. The proxy variables of the environment are not followed, only `proxyUrl`.
+ * A {@link Transport} over the network: one pool of connections is kept, and replaced only when the CA or the client
+ * certificate have changed, or a request or watch ran out of time: then the network may have lost all of its connections
+ * without a word, and what comes next must not wait on another dead one. A 401 makes it read the credentials afresh and
+ * repeat the request once, if they have changed. The proxy variables of the environment are not followed, only
+ * `proxyUrl`.
  */
 export function wire(options: WireOptions): Transport & { close(): Promise<void> } {
   const { baseUrl, clock, proxyUrl } = options
@@ -78,35 +65,29 @@ export function wire(options: WireOptions): Transport & { close(): Promise<void>
     const credentials = await options.read(fresh)
     const tlsKey = JSON.stringify(credentials.tls)
     const kept = held?.tlsKey === tlsKey ? held : undefined
-    if (!kept) retire(held)
-    const dispatcher = kept?.dispatcher ?? dispatcherFor(credentials.tls, proxyUrl)
+    // What is in flight on it (a watch, say) ends in peace.
+    if (!kept) held?.pool.retire()
+    const pool = kept?.pool ?? (await poolFor(credentials.tls, proxyUrl))
     const readAtMs = clock.monotonicMs()
-    held = { credentials, dispatcher, madeAtMs: kept?.madeAtMs ?? readAtMs, tlsKey, readAtMs }
+    held = { credentials, pool, madeAtMs: kept?.madeAtMs ?? readAtMs, tlsKey, readAtMs }
     return held
   }
 
-  /** What is in flight on it (a watch, say) ends in peace. */
-  function retire(old: Held | undefined): void {
-    old?.dispatcher.close().catch(() => {})
-  }
-
   function suspect(used: Held): void {
-    const nowMs = clock.monotonicMs()
-    if (held?.dispatcher !== used.dispatcher || nowMs - held.madeAtMs < poolAgeMinMs) return
-    retire(held)
-    held = { ...held, dispatcher: dispatcherFor(held.credentials.tls, proxyUrl), madeAtMs: nowMs }
+    if (held?.pool !== used.pool || clock.monotonicMs() - used.madeAtMs < poolAgeMinMs) return
+    used.pool.retire()
+    held = undefined
   }
 
   function send(url: string, init: RequestInit, used: Held): Promise<Response> {
-    const { credentials, dispatcher } = used
+    const { credentials, pool } = used
     const { signal } = init
     const onAbort = () => {
       if (signal?.reason instanceof TimeoutError) suspect(used)
     }
     signal?.addEventListener('abort', onAbort, { once: true })
     const headers = { ...Object.fromEntries(new Headers(init.headers)), ...credentials.headers }
-    const request = { ...init, headers, dispatcher } as Parameters<typeof fetch>[1]
-    return fetch(url, request) as unknown as Promise<Response>
+    return pool.fetch(url, { ...init, headers })
   }
 
   return {
@@ -121,7 +102,7 @@ export function wire(options: WireOptions): Transport & { close(): Promise<void>
       return send(url, init, after)
     },
     async close() {
-      await held?.dispatcher.destroy(new KubeError('The connection was closed', { code: 0 }))
+      held?.pool.destroy()
     },
   }
 }
@@ -132,16 +113,9 @@ function isSame(a: Held, b: Held): boolean {
   )
 }
 
-function dispatcherFor(tls: Tls, proxyUrl: string | undefined): Dispatcher {
-  const limits = {
-    // HTTP/1.1: one lost connection then takes one watch or request with it, not all of them.
-    allowH2: false,
-    // A watch may be quiet for long; it has its own limit, and so has each request.
-    bodyTimeout: 0,
-    keepAliveTimeout: keepAliveMs,
-  }
-  const connect = { ...tls, timeout: connectTimeoutMs, keepAlive: true, keepAliveInitialDelay: 30_000 }
-  if (proxyUrl === undefined) return new Agent({ ...limits, connect })
-  if (proxyUrl.startsWith('socks')) return new Socks5ProxyAgent(proxyUrl, { ...limits, requestTls: connect })
-  return new ProxyAgent({ ...limits, uri: proxyUrl, requestTls: connect })
+/** Through a proxy by undici, which is loaded only then. */
+async function poolFor(tls: Tls, proxyUrl: string | undefined): Promise<HttpPool> {
+  if (proxyUrl === undefined) return httpPool(tls)
+  const { proxyPool } = await import('./proxy-pool.ts')
+  return proxyPool(proxyUrl, tls)
 }
