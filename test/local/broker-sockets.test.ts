@@ -120,12 +120,16 @@ describe('a subscriber on a socket that', () => {
     await eventually(() => expect(w.dead.got).toHaveLength(1))
   })
 
-  it('redirects is not followed: the event is given up at once', async () => {
-    const w = await world((_, response) => response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end())
+  it('redirects is followed, with the same event for a 307', async () => {
+    const w = await world((request, response) =>
+      request.url === '/moved'
+        ? response.writeHead(204).end()
+        : response.writeHead(307, { location: '/moved' }).end(),
+    )
     await w.send()
-    await eventually(() => expect(w.dead.got).toHaveLength(1))
-    expect(w.target.got).toHaveLength(1)
-    expect(w.dead.got[0]?.headers['ce-knativeerrorcode']).toBe('307')
+    await eventually(() => expect(w.target.got).toHaveLength(2))
+    expect(w.target.got[1]?.headers['ce-id']).toBe(w.target.got[0]?.headers['ce-id'])
+    expect(w.dead.got).toHaveLength(0)
   })
 
   it('answers an HTML page with line ends gets it, in base64, into the dead letter', async () => {
