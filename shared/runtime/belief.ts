@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import type { Logger } from '../log.ts'
 import type { Leadership, LeadershipChange } from './leadership.ts'
 import { type ElectionState, initialElection, isLeading } from './lease.ts'
 
@@ -9,10 +10,10 @@ export interface Belief extends Leadership {
 }
 
 /**
- * `onChange` is told first, then each subscriber; a subscriber that throws does not keep the others from hearing.
+ * `onChange` is told first, then each subscriber; one that throws is logged and does not keep the others from hearing.
  * The deadline is watched by a timer of its own, which needs no elector; `isLeader` needs no timer either.
  */
-export function belief(clock: Clock, onChange: (change: LeadershipChange) => void): Belief {
+export function belief(clock: Clock, log: Logger, onChange: (change: LeadershipChange) => void): Belief {
   let state = initialElection
   /** What the subscribers were told last. */
   let told = false
@@ -25,7 +26,7 @@ export function belief(clock: Clock, onChange: (change: LeadershipChange) => voi
       try {
         listener(change)
       } catch (error) {
-        reportError(error)
+        log.error({ err: error }, 'a listener to the leadership has failed')
       }
     }
   }
@@ -65,11 +66,4 @@ export function belief(clock: Clock, onChange: (change: LeadershipChange) => voi
       return () => listeners.delete(listener)
     },
   }
-}
-
-/** A fault in a listener is a fault in the program: it ends as an uncaught one, after everybody has heard. */
-function reportError(error: unknown): void {
-  queueMicrotask(() => {
-    throw error
-  })
 }

@@ -62,7 +62,7 @@ export function elector(options: ElectorOptions): Elector {
   if (options.identity === '') problems.push('identity must not be empty')
   if (problems.length > 0) throw new RangeError(`Cannot elect a leader: ${problems.join('; ')}`)
   const { leaseName, log, metrics } = options
-  const belief = beliefOf(options.clock, ({ leading }) => {
+  const belief = beliefOf(options.clock, log, ({ leading }) => {
     if (leading) metrics?.acquired()
     else metrics?.lost()
     log.info({ lease: leaseName, identity: options.identity }, leading ? 'leading' : 'no longer leading')

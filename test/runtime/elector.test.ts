@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { leadershipChanges, untilLeader } from '../../shared/runtime/leadership.ts'
 import { microTime } from '../../shared/runtime/lease.ts'
 import { settle, virtualClock } from '../support/clock.ts'
-import { candidate, timing } from './candidates.ts'
+import { candidate, silentLog, timing } from './candidates.ts'
 import { leaseWire } from './lease-wire.ts'
 
 function world(seed = 1) {
@@ -344,6 +344,39 @@ describe('release', () => {
 })
 
 describe('the handle', () => {
+  it('a listener that throws is logged, and the others hear', async () => {
+    const { clock, wire } = world()
+    const lines: string[] = []
+    const a = candidate(clock, wire, 'a', { log: silentLog(lines) })
+    const heard: boolean[] = []
+    a.elector.subscribe(() => {
+      throw new Error('broken listener')
+    })
+    const unsubscribe = a.elector.subscribe(({ leading }) => heard.push(leading))
+    await clock.advance(0)
+    expect(heard).toEqual([true])
+    expect(lines.filter((line) => line.includes('broken listener')).length).toBe(1)
+    unsubscribe()
+    a.trouble = { status: 500 }
+    await clock.advance(20_000)
+    expect(heard).toEqual([true])
+  })
+
+  it('whoever subscribes while it leads is told at once', async () => {
+    const { clock, wire } = world()
+    const a = candidate(clock, wire, 'a')
+    await clock.advance(1_000)
+    const told: unknown[] = []
+    a.elector.subscribe((change) => told.push(change))
+    expect(told).toEqual([{ leading: true, atMs: 1_000 }])
+    a.trouble = { status: 500 }
+    await clock.advance(20_000)
+    expect(told.length).toBe(2)
+    const late: unknown[] = []
+    a.elector.subscribe((change) => late.push(change))
+    expect(late).toEqual([])
+  })
+
   it('waits for leadership, and tells its changes as a stream', async () => {
     const { clock, wire } = world()
     const a = candidate(clock, wire, 'a')

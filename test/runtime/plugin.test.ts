@@ -1,7 +1,12 @@
 import { Hono } from 'hono'
 import { describe, expect, it } from 'vitest'
+import { apiServer } from '../../shared/apiserver/server.ts'
 import { systemClock } from '../../shared/clock.ts'
+import { configMaps } from '../../shared/kinds/object.ts'
+import { faultyWire } from '../../shared/runtime/faulty-wire.ts'
 import { kubernetes } from '../../shared/runtime/plugin.ts'
+import { eventually } from '../support/eventually.ts'
+import { silentLog } from './candidates.ts'
 import { leading, podEnv, runtimeWorld } from './runtime-world.ts'
 
 const waitFor = (signal: AbortSignal) =>
@@ -85,6 +90,38 @@ describe('in an app', () => {
     expect((await disabled.start()).mode).toBe('disabled')
     await disabled.stop()
   })
+})
+
+describe("AC13: an app's own test", () => {
+  it('runs on the in-memory API, and sees how the app bears its faults', async () => {
+    const api = apiServer()
+    const wire = faultyWire(api.transport(), systemClock)
+    const config = { ...leading, configMaps: { watch: ['settings'] } }
+    const k8s = kubernetes({ connect: async () => wire, config, env: podEnv, log: silentLog() })
+    const app = new Hono()
+    k8s.install(app)
+    app.get('/color', (c) => c.text(c.get('kubernetes').configMaps.value('settings', 'color') ?? 'none'))
+    const handle = await k8s.start()
+    const color = async () => (await app.request('/color')).text()
+    expect(await color()).toBe('none')
+    const metadata = { name: 'settings', namespace: 'default' }
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { color: 'red' } }
+    await handle.client?.create(configMaps, object)
+    await eventually(async () => expect(await color()).toBe('red'))
+    wire.fault = () => 'refused'
+    expect(await color()).toBe('red')
+    expect(
+      await eventually(async () => {
+        const report = await handle.health()
+        expect(report.status).toBe('down')
+        return report.error
+      }),
+    ).toBe('connection')
+    wire.fault = () => ({ delayMs: 5 })
+    await eventually(() => expect(handle.leadership.isLeader()).toBe(true))
+    await k8s.stop()
+    await api.stop()
+  }, 30_000)
 })
 
 describe('AC6: tasks of the leader', () => {

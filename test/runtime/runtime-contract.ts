@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../shared/clock.ts'
-import { configMaps, events, leases, type StoredObject } from '../../shared/kinds/object.ts'
+import { configMaps, events, leases, namespaces, type StoredObject } from '../../shared/kinds/object.ts'
 import type { KubeClient } from '../../shared/kube/client.ts'
 import { configMapStore } from '../../shared/runtime/config-maps.ts'
 import { type Elector, elector } from '../../shared/runtime/elector.ts'
@@ -128,7 +128,7 @@ export function runtimeContract(name: string, api: RuntimeApi): void {
         expect(released?.metadata.annotations).toEqual({ a: 'b' })
       })
 
-      it('case 43: the Lease is deleted, then the whole namespace: one leads again, never two', async () => {
+      it('case 43: the Lease is deleted: one leads again, never two', async () => {
         const both = [candidate('a'), candidate('b')]
         const leading = () => both.filter((one) => one.isLeader()).length
         await eventually(() => expect(leading()).toBe(1))
@@ -139,6 +139,29 @@ export function runtimeContract(name: string, api: RuntimeApi): void {
           expect(leading()).toBe(1)
         })
       })
+
+      it('case 43: the whole namespace is deleted and made anew: none leads, then one, never two', async () => {
+        const both = [candidate('a'), candidate('b')]
+        const leading = () => both.filter((one) => one.isLeader()).length
+        const becomes = (count: number, check: () => Promise<unknown>) =>
+          eventually(async () => {
+            expect(leading()).toBeLessThan(2)
+            await check()
+            expect(leading()).toBe(count)
+          }, 30_000)
+        await becomes(1, lease)
+        await api.client().delete(namespaces, { name: namespace })
+        await becomes(0, async () =>
+          expect(await api.client().get(namespaces, { name: namespace })).toBeUndefined(),
+        )
+        // Once the holder's time is over, too, both try to make the Lease, and cannot.
+        await eventually(() => expect(both.map((one) => one.state().reachable)).toEqual([false, false]))
+        expect(leading()).toBe(0)
+        const metadata = { name: namespace }
+        await api.client().create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata })
+        await becomes(1, lease)
+        expect(both.map((one) => one.state().leading).filter(Boolean).length).toBe(1)
+      }, 90_000)
 
       it('the Lease of a holder that is gone is taken after its own duration, on our clock', async () => {
         const spec = {
