@@ -5,6 +5,7 @@ import type { KubeObject } from '../kinds/object.ts'
 import { createLog } from '../log.ts'
 import { version } from '../version.ts'
 import { type Api, openApi } from './api.ts'
+import { claim } from './claim.ts'
 import { applySample, install } from './install.ts'
 import { type KnativeReport, type LocalKnative, localKnative } from './knative.ts'
 import { logFiles } from './log-files.ts'
@@ -65,6 +66,7 @@ async function run(options: SessionOptions, onStarted: (stop: Stop) => void): Pr
     if (line) print(lineText(line, clock.monotonicMs(), look))
   }
   print(look.strong(`mutantops ${version}`))
+  onStarted(await claim(folder))
   const files = await logFiles(join(folder, 'logs'))
   onStarted(() => files.close())
   const manifests = await readManifests(join(root, 'knative'))
