@@ -1,4 +1,5 @@
 import { isObject } from '../kinds/object.ts'
+import { cutToBytes } from '../kinds/text.ts'
 import type { CloudEvent } from './event.ts'
 import { binaryOf } from './wire.ts'
 
@@ -46,6 +47,13 @@ export function bug(fields?: LogFields): Answer {
   return { status: 500, message: 'Internal error', ...(fields && { fields }) }
 }
 
+/**
+ * Longest body of an answer that tells what went wrong, in bytes. What goes with a dead letter is this much in base64
+ * (1,024 characters), and the in-memory channel of Knative 1.12 to 1.22 does not cut what is longer: its process ends,
+ * and every event that it held is lost.
+ */
+const messageBytesMax = 768
+
 const statusesWithMessage = new Set<unknown>([400, 413, 415, 422, 500, 503])
 
 /**
@@ -69,5 +77,8 @@ export function responseOf(answer: Answer): Response {
   }
   const headers: Record<string, string> = { 'content-type': 'text/plain; charset=utf-8' }
   if (answer.status === 503) headers['retry-after'] = String(Math.max(1, Math.ceil(answer.retryAfterSeconds)))
-  return new Response(`${answer.message}\n`, { status: answer.status, headers })
+  return new Response(`${cutToBytes(answer.message, messageBytesMax - 1)}\n`, {
+    status: answer.status,
+    headers,
+  })
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import { events, type KubeObject, type Ref } from '../kinds/object.ts'
+import { cutToBytes } from '../kinds/text.ts'
 import type { CallOptions, KubeClient } from '../kube/client.ts'
 import { isConflict } from '../kube/errors.ts'
 import type { Logger } from '../log.ts'
@@ -130,15 +131,4 @@ export function eventObject(
     reportingController: controller,
     reportingInstance: cutToBytes(instance, wordBytesMax),
   }
-}
-
-/** The text itself, or as much of it as fits into `max` bytes of UTF-8 together with an ellipsis. */
-export function cutToBytes(text: string, max: number): string {
-  const bytes = Buffer.from(text.toWellFormed())
-  if (bytes.length <= max) return bytes.toString()
-  const ellipsis = '…'
-  let end = max - Buffer.byteLength(ellipsis)
-  // A byte 10xxxxxx goes on a character: cut before the one that began it.
-  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--
-  return bytes.subarray(0, end).toString() + ellipsis
 }

@@ -103,6 +103,17 @@ describe('case 12: every 2xx is empty or an event, whatever the work does', () =
   })
 
   test.each([
+    ['ASCII', 'x'.repeat(5_000)],
+    ['characters of several bytes', '変異'.repeat(1_000)],
+  ])('a long message (%s) is cut to what Knative can put in a dead letter', async (_, message) => {
+    const { app } = made({ work: async () => notNow(message, 7) })
+    const body = Buffer.from(await (await app.fetch(post())).arrayBuffer())
+    expect(body.length).toBeGreaterThan(760)
+    expect(body.toString('base64').length).toBeLessThanOrEqual(1_024)
+    expect(body.toString()).not.toContain('\ufffd')
+  })
+
+  test.each([
     ['GET', '/', 405],
     ['HEAD', '/', 405],
     ['PUT', '/', 405],
