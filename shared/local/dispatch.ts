@@ -48,7 +48,6 @@ const redirects = new Set([301, 302, 303, 307, 308])
 /**
  * Sends an event until it is delivered, refused for good or out of tries. While it waits for its next try it takes no
  * place, so that one failing subscriber object does not hold up the others. Rejects only when `signal` is aborted.
- * Redirects are not followed, where Knative's Go client would: a 3xx is given up at once.
  */
 export async function dispatch(what: Dispatch, ctx: DispatchContext): Promise<Outcome> {
   for (let attempt = 0; ; attempt++) {
