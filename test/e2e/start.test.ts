@@ -1,4 +1,4 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -128,4 +128,21 @@ describe('npm start', () => {
     expect(run.output()).toContain('Ending. The embedded API keeps nothing.')
     expect(run.pids().filter(isAlive)).toEqual([])
   }, 45_000)
+})
+
+describe('npm start, killed', () => {
+  it('leaves no process all the same, and the next run takes its folder over', async () => {
+    const args = ['--no-samples', '--folder', join(folder, 'c')]
+    const run = npmStart(args)
+    await eventually(() => expect(run.output()).toContain('Now try'), 60_000)
+    const second = npmStart(args)
+    expect(await second.exited).toMatchObject({ code: 1 })
+    expect(second.output()).toContain('Another run')
+
+    process.kill(Number(await readFile(join(folder, 'c', 'pid'), 'utf8')), 'SIGKILL')
+    await run.exited
+    await eventually(() => expect(run.pids().filter(isAlive)).toEqual([]), 20_000)
+    const next = npmStart([...args, '--exit-when-ready'])
+    expect(await next.exited).toMatchObject({ code: 0 })
+  }, 120_000)
 })
