@@ -96,7 +96,9 @@ export function admitNamespace(
 function check(resource: ApiResource, object: KubeObject, live: KubeObject | undefined): void {
   const { rules } = resource
   const causes = [...metadataCauses(object, live, rules.nameErrors), ...rules.validate(object, live)]
-  if (causes.length > 0) throw invalid(resource, object.metadata?.name ?? '', causes)
+  // The real server checks Events of either group as core ones.
+  const named = resource.storage === 'events.events.k8s.io' ? { ...resource, group: '' } : resource
+  if (causes.length > 0) throw invalid(named, object.metadata?.name ?? '', causes)
 }
 
 /**
