@@ -25,9 +25,9 @@ export function unchangedLastApplied(live: KubeObject, root: SchemaNode): FieldS
 /** `object` with the annotation renewed from the body, if the living object has one. */
 export function withLastApplied(object: KubeObject, live: KubeObject, applied: KubeObject): KubeObject {
   if (live.metadata?.annotations?.[lastAppliedAnnotation] === undefined) return object
-  const { annotations: { [lastAppliedAnnotation]: _, ...annotations } = {}, ...metadata } =
-    applied.metadata ?? {}
-  const bare = { ...applied, metadata: { ...metadata, annotations } }
+  const { annotations: stated, ...metadata } = applied.metadata ?? {}
+  const { [lastAppliedAnnotation]: _, ...annotations } = stated ?? {}
+  const bare = { ...applied, metadata: { ...metadata, ...(stated && { annotations }) } }
   const renewed = {
     ...object.metadata?.annotations,
     [lastAppliedAnnotation]: `${JSON.stringify(sorted(bare))}\n`,

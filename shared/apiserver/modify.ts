@@ -90,7 +90,7 @@ function readPatched(
     return failure(422, 'Invalid', ` "" is invalid: patch: ${message}`, { causes })
   }
   try {
-    const { object, unknown } = resource.rules.decode(stored(resource, patched), 'unstructured')
+    const { object, unknown } = resource.rules.decode(stored(resource, patched), 'json')
     const found = checkUnknown(unknown, query.fieldValidation, (problems) =>
       refuse(`strict decoding error: ${problems}`),
     )

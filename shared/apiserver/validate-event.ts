@@ -11,8 +11,11 @@ const shortMaxBytes = 128
  * server's do.
  */
 export function eventCauses(event: KubeObject, live: KubeObject | undefined): Cause[] {
+  const { namespace } = (event.regarding ?? {}) as Fields
+  if (!event.eventTime) return [...olderCauses(event), cause.required('eventTime')]
   return [
-    ...(event.eventTime ? [] : [cause.required('eventTime')]),
+    // What a cluster-wide object does is told in one of these namespaces.
+    ...(namespace ? [] : placeCauses(event, ['default', 'kube-system'])),
     ...typeCauses(event),
     ...reporterCauses(event),
     ...(live ? [] : deprecatedCauses(event)),
@@ -21,18 +24,32 @@ export function eventCauses(event: KubeObject, live: KubeObject | undefined): Ca
   ]
 }
 
-/** A core Event is held to the newer rules only when it gives the newer time. */
+/** A core Event is held to the newer rules only as far as it gives the newer time. */
 export function coreEventCauses(event: KubeObject, live: KubeObject | undefined): Cause[] {
-  if (event.eventTime) return eventCauses(event, live).filter(({ field }) => !deprecated.has(field))
+  if (!event.eventTime) return olderCauses(event)
   const { namespace } = (event.regarding ?? {}) as Fields
-  const own = event.metadata?.namespace
-  const isElsewhere = namespace ? namespace !== own : own !== 'default'
-  return isElsewhere
-    ? [cause.invalid('involvedObject.namespace', namespace ?? '', 'does not match event.namespace')]
-    : []
+  const reporter = reporterCauses(event).map((one) =>
+    one.field === 'reportingController' ? { ...one, field: 'reportingComponent' } : one,
+  )
+  return [
+    ...(namespace ? [] : placeCauses(event, ['default'])),
+    ...reporter,
+    ...(live ? changeCauses(event, live) : []),
+  ]
 }
 
-const deprecated = new Set(['count', 'firstTimestamp', 'lastTimestamp', 'source'])
+/** An Event without the newer time stands in the namespace of what it is about. */
+function olderCauses(event: KubeObject): Cause[] {
+  const { namespace = '' } = (event.regarding ?? {}) as Record<string, string>
+  return placeCauses(event, [namespace === '' ? 'default' : namespace])
+}
+
+/** The Event must stand in one of these namespaces. */
+function placeCauses(event: KubeObject, namespaces: string[]): Cause[] {
+  if (namespaces.includes(event.metadata?.namespace ?? '')) return []
+  const { namespace = '' } = (event.regarding ?? {}) as Record<string, string>
+  return [cause.invalid('involvedObject.namespace', namespace, 'does not match event.namespace')]
+}
 
 function typeCauses({ type = '' }: KubeObject): Cause[] {
   if (type === 'Normal' || type === 'Warning') return []

@@ -1,12 +1,16 @@
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { type Api, apiOf, type Connection } from './api.ts'
+import { applyContract } from './apply.ts'
 import { crdContract } from './crds.ts'
 import { deploymentContract } from './deployments.ts'
 import { garbageContract } from './garbage.ts'
 import { listContract } from './lists.ts'
+import { managedFieldsContract } from './managed-fields.ts'
 import { metadataContract } from './metadata.ts'
+import { patchContract } from './patches.ts'
 import { refusalContract } from './refusals.ts'
 import { tableContract } from './tables.ts'
+import { validationContract } from './validation.ts'
 import { verbContract } from './verbs.ts'
 import { watchContract } from './watches.ts'
 
@@ -48,6 +52,10 @@ const topics: Record<string, (part: Part) => void> = {
   'custom resources': crdContract,
   deployments: deploymentContract,
   tables: tableContract,
+  apply: applyContract,
+  'managed fields': managedFieldsContract,
+  patches: patchContract,
+  validation: validationContract,
   'garbage collection': garbageContract,
   refusals: refusalContract,
 }
