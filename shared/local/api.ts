@@ -12,6 +12,8 @@ export interface ApiOptions {
   cluster: { kubeconfig: string | undefined; context: string | undefined } | undefined
   /** Where files of this run are written. */
   folder: string
+  /** Where the embedded API keeps its objects; undefined: nowhere. */
+  dataFolder?: string | undefined
   env: Record<string, string | undefined>
   clock: Clock
 }
@@ -20,6 +22,8 @@ export interface ApiOptions {
 export interface Api {
   client: KubeClient
   isEmbedded: boolean
+  /** Whether its objects outlive this run. */
+  isKept: boolean
   /** For people: where it is. */
   describe: string
   /** KUBECONFIG for the user's kubectl. */
@@ -38,15 +42,16 @@ export async function openApi(options: ApiOptions): Promise<Api> {
   return options.cluster ? userCluster(options, options.cluster) : embedded(options)
 }
 
-async function embedded({ folder, clock }: ApiOptions): Promise<Api> {
-  const server = apiServer({ clock })
+async function embedded({ folder, dataFolder, clock }: ApiOptions): Promise<Api> {
+  const server = apiServer({ clock, ...(dataFolder !== undefined && { dataFolder }) })
   const { url } = await server.listen()
   const kubeconfig = join(folder, 'kubeconfig')
   await writePrivate(kubeconfig, stringify(server.kubeconfig(url)))
   return {
     client: kubeClient({ transport: server.transport(), clock, userAgent }),
     isEmbedded: true,
-    describe: `${url} (embedded; it ends with this process)`,
+    isKept: dataFolder !== undefined,
+    describe: `${url} (embedded; ${dataFolder ? `its objects are kept in ${dataFolder}` : 'it keeps nothing'})`,
     kubeconfig,
     env: await asInPod(server, url, join(folder, 'serviceaccount')),
     namespace: 'default',
@@ -90,6 +95,7 @@ async function userCluster(
   return {
     client,
     isEmbedded: false,
+    isKept: true,
     describe: `${connection.baseUrl} (${connection.describe})`,
     kubeconfig: chosen,
     env: { KUBECONFIG: chosen },

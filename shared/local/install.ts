@@ -27,17 +27,22 @@ export async function install(client: KubeClient, objects: KubeObject[], clock: 
   await Promise.all(definitions.map((definition) => untilEstablished(client, definition, clock)))
 }
 
-/** Applies a sample in `namespace`, unless it names one itself. Gives its namespace. */
+/**
+ * Applies a sample in `namespace`, unless it names one itself or is there already: what the user has made of it stays.
+ * As kubectl's own manager, so that a `kubectl apply --server-side` of the user's meets no conflict.
+ */
 export async function applySample(
   client: KubeClient,
   sample: KubeObject,
   namespace: string,
-): Promise<string> {
+): Promise<{ namespace: string; wasThere: boolean }> {
   const kind = mutantKindOf({ apiVersion: sample.apiVersion ?? '', kind: sample.kind ?? '' })
   if (!kind) throw new Error(`A sample is a ${sample.kind}, which is none of ours`)
   const metadata = { namespace, ...sample.metadata }
-  await client.apply(kind, { ...sample, metadata }, { fieldManager: 'mutantops-samples', force: true })
-  return metadata.namespace
+  const target = { namespace: metadata.namespace, name: metadata.name ?? '' }
+  const wasThere = (await client.getMetadata(kind, target)) !== undefined
+  if (!wasThere) await client.apply(kind, { ...sample, metadata }, { fieldManager: 'kubectl' })
+  return { namespace: metadata.namespace, wasThere }
 }
 
 function resourceOf(object: KubeObject): Resource {

@@ -53,8 +53,10 @@ export function hints(options: {
 }
 
 /** What remains after the end. */
-export function goodbye(isEmbedded: boolean): string {
-  return isEmbedded
-    ? 'Ending. The embedded API keeps nothing.'
-    : 'Ending. Objects, their Deployments and the two CRDs stay in the cluster; nothing looks after them now.'
+export function goodbye(api: { isEmbedded: boolean; isKept: boolean }): string {
+  if (!api.isEmbedded)
+    return 'Ending. Objects, their Deployments and the two CRDs stay in the cluster; nothing looks after them now.'
+  return api.isKept
+    ? 'Ending. The objects are kept for the next run.'
+    : 'Ending. The embedded API keeps nothing.'
 }

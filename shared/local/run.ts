@@ -18,6 +18,7 @@ interface Flags {
   samples: boolean
   built?: true
   folder: string
+  data?: string
 }
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -31,11 +32,16 @@ const command = new Command('mutantops')
   .option('--kubeconfig <file>', 'use the cluster of this kubeconfig in place of the embedded API')
   .option('--context <name>', 'use this context (of --kubeconfig, else of KUBECONFIG or ~/.kube/config)')
   .option('--no-samples', 'apply no samples')
+  .option('--data <folder>', 'keep the objects of the embedded API there, for the next run')
   .option('--built', 'run the bundles in dist/ (npm run build) in place of the sources')
   .option('--folder <folder>', 'where kubeconfig and logs go', resolve(root, '.mutantops'))
 
 async function main(): Promise<number> {
   const flags = command.parse().opts<Flags>()
+  const cluster =
+    flags.kubeconfig || flags.context ? { kubeconfig: flags.kubeconfig, context: flags.context } : undefined
+  if (cluster && flags.data)
+    throw new Error('--data is for the embedded API; a cluster keeps its objects itself')
   const program = flags.built ? resolve(root, 'dist/main.js') : sourceProgram
   if (!existsSync(program)) throw new Error(`${program} is not there: npm run build`)
   const ending = new AbortController()
@@ -45,14 +51,13 @@ async function main(): Promise<number> {
       if (ending.signal.aborted) process.exit(130)
       ending.abort(new Error(signal))
     })
-  const cluster =
-    flags.kubeconfig || flags.context ? { kubeconfig: flags.kubeconfig, context: flags.context } : undefined
   return session({
     cluster,
     samples: flags.samples,
     exitWhenReady: flags.exitWhenReady === true,
     root,
     folder: resolve(flags.folder),
+    dataFolder: flags.data && resolve(flags.data),
     program,
     env: process.env,
     clock: systemClock,

@@ -25,6 +25,8 @@ export interface SessionOptions {
   root: string
   /** Where this run's files go. */
   folder: string
+  /** Where the embedded API keeps its objects; undefined: nowhere. */
+  dataFolder: string | undefined
   /** The program that runs a function by its name. */
   program: string
   env: Record<string, string | undefined>
@@ -122,9 +124,13 @@ async function untilReady(
   if (!samples) return
   const objects = await readObjects(join(root, 'knative', 'samples'))
   for (const object of objects) {
-    const namespace = await applySample(api.client, object, api.namespace)
+    const { namespace, wasThere } = await applySample(api.client, object, api.namespace)
     watching.expect(object, namespace)
-    say({ word: 'applied', text: `${object.kind} ${namespace}/${object.metadata?.name}`, tone: 'plain' })
+    say({
+      word: wasThere ? 'kept' : 'applied',
+      text: `${object.kind} ${namespace}/${object.metadata?.name}`,
+      tone: 'plain',
+    })
   }
   watching.look(spectating.objects())
   await watching.done
@@ -155,7 +161,7 @@ async function finish(options: SessionOptions, isReady: Promise<void>, api: Api)
     for (const line of hints({ ...options, api, kubeconfig: shortened(api.kubeconfig) })) print(line)
     await ended
   }
-  print(look.quiet(goodbye(api.isEmbedded)))
+  print(look.quiet(goodbye(api)))
   return 0
 }
 

@@ -8,14 +8,19 @@ import { systemClock } from '../clock.ts'
 /** From asking the process to end to ending it, in ms. */
 const goodbyeMs = 5_000
 
-if (process.channel) {
-  process.on('disconnect', () => {
-    process.kill(process.pid, 'SIGTERM')
-    systemClock.sleep(goodbyeMs).then(
-      () => process.kill(process.pid, 'SIGKILL'),
-      () => {},
-    )
-  })
+function goodbye(): void {
+  process.kill(process.pid, 'SIGTERM')
+  systemClock.sleep(goodbyeMs).then(
+    () => process.kill(process.pid, 'SIGKILL'),
+    () => {},
+  )
+}
+
+if (process.connected) {
+  process.on('disconnect', goodbye)
   // The channel alone must not keep a process alive that has nothing more to do.
-  process.channel.unref()
+  process.channel?.unref()
+} else {
+  // The runner went while this process was starting, so nobody will tell.
+  goodbye()
 }

@@ -1,18 +1,22 @@
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../shared/clock.ts'
 import { mutantDeployments, mutations } from '../../shared/kinds/mutants.ts'
 import { deployments, secrets } from '../../shared/kinds/object.ts'
 import { type KubeClient, kubeClient } from '../../shared/kube/client.ts'
 import { connect } from '../../shared/kube/connect.ts'
+import { readObjects } from '../../shared/local/manifests.ts'
+import { mutation } from '../support/builders.ts'
 import { eventually } from '../support/eventually.ts'
 import { loadFactor } from '../support/load.ts'
 import { isAlive, type NpmStart, npmStart } from '../support/npm-start.ts'
 
 /** `npm start` as a user runs it: nothing in it is stood in for. */
 
+const root = fileURLToPath(new URL('../../', import.meta.url))
 let folder = ''
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'start-'))
@@ -62,9 +66,6 @@ describe('npm start', () => {
     (await client.list(deployments, { namespace: 'default' })).items
       .map(({ metadata }) => metadata.name)
       .sort()
-  /** A person with `kubectl edit`. */
-  const edit = (resource: typeof mutations, name: string, path: string, value: unknown) =>
-    client.patchJson(resource, at(name), [{ op: 'replace', path, value }])
   /** What the user is promised. */
   const withinMs = 2_000 * loadFactor()
 
@@ -86,12 +87,22 @@ describe('npm start', () => {
     expect(await client.getMetadata(secrets, at('storefront-token'))).toBeDefined()
   })
 
-  it('follows within 2 s: instances changed, a variant added, a variant removed', async () => {
-    await edit(mutations, 'storefront', '/spec/variants', [
+  it('follows within 2 s what kubectl apply --server-side changes: instances, a variant added, one removed', async () => {
+    const [sample] = (await readObjects(join(root, 'knative', 'samples'))).filter(
+      ({ kind }) => kind === 'Mutation',
+    )
+    const variants = [
       { label: 'stable', instances: 5 },
       { label: 'one-page-checkout', instances: 1 },
       { label: 'fresh', instances: 1 },
-    ])
+    ]
+    const changed = {
+      ...sample,
+      metadata: { ...sample?.metadata, namespace: 'default' },
+      spec: { ...(sample?.spec as object), variants },
+    }
+    // As kubectl does it: its own manager, without force.
+    await client.apply(mutations, changed, { fieldManager: 'kubectl' })
     await eventually(async () => {
       expect(await childNames()).toEqual([
         'nginx-deployment-canary',
@@ -144,5 +155,27 @@ describe('npm start, killed', () => {
     await eventually(() => expect(run.pids().filter(isAlive)).toEqual([]), 20_000)
     const next = npmStart([...args, '--exit-when-ready'])
     expect(await next.exited).toMatchObject({ code: 0 })
+  }, 120_000)
+})
+
+describe('npm start -- --data FOLDER', () => {
+  it('keeps the objects, and what the user made of the samples, for the next run', async () => {
+    const args = ['--folder', join(folder, 'd'), '--data', join(folder, 'data')]
+    const first = npmStart([...args, '--no-samples'])
+    await eventually(() => expect(first.output()).toContain('Now try'), 60_000)
+    const connection = await connect({ env: {}, kubeconfig: join(folder, 'd', 'kubeconfig') })
+    const client = kubeClient({ transport: connection, clock: systemClock, userAgent: 'test' })
+    await client.create(mutations, mutation('storefront').with('mine', 1).in('default').object())
+    await eventually(() => expect(first.output()).toContain('1/1 variants ready'), 20_000)
+    await connection.close()
+    first.kill('SIGTERM')
+    expect(await first.exited).toMatchObject({ code: 0 })
+    expect(first.output()).toContain('The objects are kept')
+
+    const second = npmStart([...args, '--exit-when-ready'])
+    expect(await second.exited).toMatchObject({ code: 0 })
+    expect(second.output()).toMatch(/kept {8}Mutation default\/storefront/)
+    expect(second.output()).toMatch(/applied {5}MutantDeployment default\/nginx-mutant/)
+    expect(second.output()).not.toContain('storefront-stable')
   }, 120_000)
 })

@@ -224,4 +224,12 @@ describe('the end of the activator', () => {
     runner.kill('SIGKILL')
     await eventually(() => expect(isAlive(pid)).toBe(false))
   })
+
+  it('a process whose runner was gone before it had started ends at once', async () => {
+    const tether = fileURLToPath(new URL('../../shared/local/tether.ts', import.meta.url))
+    const env = { ...process.env, PORT: '0', IGNORE_SIGTERM: '' }
+    const orphan = spawn(process.execPath, ['--import', tether, program, 'x'], { stdio: 'ignore', env })
+    const [, signal] = await once(orphan, 'exit')
+    expect(signal).toBe('SIGTERM')
+  })
 })
