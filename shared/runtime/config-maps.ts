@@ -129,11 +129,11 @@ async function follow(
   set: (object: KubeObject | undefined) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const { client, clock, log, namespace } = options
+  const { client, clock, namespace } = options
   // With a field selector a Role can name the ConfigMap (`resourceNames`).
   const scope = { namespace, fieldSelector: `metadata.name=${name}` }
+  const trouble = troubleOf(name, options)
   let version: string | undefined
-  let inTrouble = false
 
   async function list(): Promise<string> {
     const { items, resourceVersion } = await client.list(configMaps, { ...scope, retries: 0, signal })
@@ -144,35 +144,45 @@ async function follow(
   async function watch(from: string): Promise<void> {
     const started = { ...scope, resourceVersion: from, timeoutSeconds: watchSeconds, idleTimeoutMs, signal }
     for await (const { type, object } of client.watch(configMaps, started)) {
+      trouble.over()
       version = object.metadata?.resourceVersion
       if (type !== 'BOOKMARK' && object.metadata?.name === name) set(type === 'DELETED' ? undefined : object)
     }
-  }
-
-  function met(error: unknown): void {
-    options.metrics?.(name).error()
-    if (!inTrouble)
-      log.warn({ configMap: name, needs: permissionsFor(name), err: error }, 'cannot watch the ConfigMap')
-    inTrouble = true
+    trouble.over()
   }
 
   while (!signal.aborted) {
     try {
       version ??= await list()
-      if (inTrouble) log.info({ configMap: name }, 'watching the ConfigMap again')
-      inTrouble = false
       const startedMs = clock.monotonicMs()
       await watch(version)
       // A server that ends each watch at once must not make us spin.
       if (clock.monotonicMs() - startedMs < 1_000) await clock.sleep(1_000, signal)
     } catch (error) {
       if (signal.aborted) return
+      version = undefined
       // Too old a version is no trouble: list again and go on.
       const expired = isExpired(error)
-      version = undefined
-      if (!expired) met(error)
+      if (!expired) trouble.met(error)
       await clock.sleep(expired ? 1_000 * clock.random() : retryMs, signal).catch(() => {})
     }
+  }
+}
+
+/** Counts each failure, and logs once per outage, which is over when the watch works (a list may be allowed alone). */
+function troubleOf(name: string, { log, metrics }: ConfigMapOptions) {
+  let now = false
+  return {
+    met(error: unknown): void {
+      metrics?.(name).error()
+      if (!now)
+        log.warn({ configMap: name, needs: permissionsFor(name), err: error }, 'cannot watch the ConfigMap')
+      now = true
+    },
+    over(): void {
+      if (now) log.info({ configMap: name }, 'watching the ConfigMap again')
+      now = false
+    },
   }
 }
 

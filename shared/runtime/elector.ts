@@ -1,6 +1,6 @@
 import { type Clock, withTimeout } from '../clock.ts'
 import { leases } from '../kinds/object.ts'
-import type { KubeClient } from '../kube/client.ts'
+import type { CallOptions, KubeClient } from '../kube/client.ts'
 import { isConflict } from '../kube/errors.ts'
 import type { Logger } from '../log.ts'
 import { type Belief, belief as beliefOf } from './belief.ts'
@@ -46,7 +46,7 @@ export interface ElectorOptions extends policy.LeaseSettings {
   /** Default true. */
   releaseOnShutdown?: boolean | undefined
   metrics?: LeaseMetrics | undefined
-  /** Asked before each try to take the Lease; a process with a stuck task should not lead again. Default: always. */
+  /** Asked before each try to lead (again); a process with a stuck task should not. Default: always. */
   mayCampaign?: (() => boolean) | undefined
 }
 
@@ -103,27 +103,21 @@ export function elector(options: ElectorOptions): Elector {
 /** The rounds of one elector over its Lease. */
 function electionOf(options: ElectorOptions, belief: Belief) {
   const { client, clock, metrics } = options
-  const target = { namespace: options.namespace, name: options.leaseName }
   const trouble = troubleOf(options)
   // Three requests fit into the renew deadline, so that one that hangs does not end the term.
-  const timeoutMs = (options.renewDeadlineSeconds * 1000) / 3
-
-  async function read(signal: AbortSignal): Promise<void> {
-    const lease = await client.get<policy.Lease>(leases, target, { timeoutMs, retries: 0, signal })
-    belief.set(policy.saw(belief.state(), lease, clock.monotonicMs(), options))
-  }
+  const call = { timeoutMs: (options.renewDeadlineSeconds * 1000) / 3, retries: 0 }
 
   /** One look and, if called for, one write. Returns how long to wait before the next, in ms. */
   async function round(signal: AbortSignal): Promise<number> {
-    await read(signal)
+    await look(options, belief, { ...call, signal })
     const step = policy.decide(belief.state(), options, clock.monotonicMs(), clock.now())
     const retryMs = policy.retryWaitMs(options, clock.random())
     if (step.kind === 'wait') return Math.min(step.waitMs, retryMs)
-    if (step.kind !== 'renew' && options.mayCampaign?.() === false) return retryMs
+    if (!belief.isLeader() && options.mayCampaign?.() === false) return retryMs
     belief.set(policy.attempted(belief.state(), step))
     const sentMs = clock.monotonicMs()
     try {
-      const stored = await client.replace<policy.Lease>(leases, step.lease, { timeoutMs, retries: 0, signal })
+      const stored = await client.replace<policy.Lease>(leases, step.lease, { ...call, signal })
       belief.set(policy.wrote(belief.state(), stored, sentMs, options))
       return retryMs
     } catch (error) {
@@ -150,9 +144,21 @@ function electionOf(options: ElectorOptions, belief: Belief) {
     }
   }
 
-  async function tryRelease(signal: AbortSignal): Promise<void> {
+  return { campaign, release: () => release(options, belief), reachable: trouble.reachable }
+}
+
+async function look(options: ElectorOptions, belief: Belief, call: CallOptions): Promise<void> {
+  const target = { namespace: options.namespace, name: options.leaseName }
+  const lease = await options.client.get<policy.Lease>(leases, target, call)
+  belief.set(policy.saw(belief.state(), lease, options.clock.monotonicMs(), options))
+}
+
+/** Empties the Lease, if it is this process's own. Throws nothing: else it runs out by itself. */
+async function release(options: ElectorOptions, belief: Belief): Promise<void> {
+  const { client, clock, log, leaseName } = options
+  async function tryIt(signal: AbortSignal): Promise<void> {
     for (let attempt = 1; ; attempt++) {
-      await read(signal)
+      await look(options, belief, { retries: 0, signal })
       const lease = policy.released(belief.state(), options, clock.now())
       if (!lease) return
       try {
@@ -163,18 +169,13 @@ function electionOf(options: ElectorOptions, belief: Belief) {
       }
     }
   }
-
-  async function release(): Promise<void> {
-    // Whoever never tried to take the Lease cannot own it.
-    if (belief.state().attempt === undefined) return
-    try {
-      await withTimeout(clock, releaseTimeoutMs, 'Releasing the Lease', tryRelease)
-    } catch (error) {
-      options.log.warn({ lease: options.leaseName, err: error }, 'lease not released')
-    }
+  // Whoever never tried to take the Lease cannot own it.
+  if (belief.state().attempt === undefined) return
+  try {
+    await withTimeout(clock, releaseTimeoutMs, 'Releasing the Lease', tryIt)
+  } catch (error) {
+    log.warn({ lease: leaseName, err: error }, 'lease not released')
   }
-
-  return { campaign, release, reachable: trouble.reachable }
 }
 
 /** Counts each failed round, and logs once per outage. */

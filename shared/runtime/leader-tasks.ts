@@ -44,49 +44,21 @@ const backoffMaxMs = 30_000
  * task whose earlier run is stuck is not started beside it.
  */
 export function leaderTasks(options: LeaderTasksOptions): LeaderTasks {
-  const { clock, log, tasks } = options
-  /** Each task's present run, which may be one of an earlier term. */
-  const runs = new Map<string, Promise<void>>()
-  const stuck = new Set<string>()
+  const runs = runsOf(options)
   let term: AbortController | undefined
   let ended: Promise<string[]> = Promise.resolve([])
   let stopped: Promise<{ abandoned: string[] }> | undefined
 
   function begin(): void {
     term = new AbortController()
-    const { signal } = term
-    for (const task of tasks) {
-      const run = (runs.get(task.name) ?? Promise.resolve()).then(() => runInTerm(task, signal, options))
-      const forgotten = run.finally(() => {
-        stuck.delete(task.name)
-        if (runs.get(task.name) === forgotten) runs.delete(task.name)
-      })
-      runs.set(task.name, forgotten)
-    }
+    for (const task of options.tasks) runs.start(task, term.signal)
   }
 
   function end(atMs: number): void {
     term?.abort(new TermEnded('This process no longer leads'))
     term = undefined
-    ended = abandonFrom(atMs)
+    ended = runs.endBy(atMs + options.stopTimeoutMs)
     ended.catch(() => {})
-  }
-
-  async function abandonFrom(atMs: number): Promise<string[]> {
-    const timer = new AbortController()
-    const leftMs = atMs + options.stopTimeoutMs - clock.monotonicMs()
-    await Promise.race([
-      Promise.all(runs.values()),
-      clock.sleep(Math.max(0, leftMs), timer.signal).catch(() => {}),
-    ])
-    timer.abort()
-    const late = [...runs.keys()].filter((name) => !stuck.has(name))
-    for (const name of late) {
-      stuck.add(name)
-      log.error({ task: name }, 'leader task abandoned: it did not end in time')
-      options.onAbandoned?.(name)
-    }
-    return [...stuck]
   }
 
   const unsubscribe = options.leadership.subscribe((change: LeadershipChange) => {
@@ -95,14 +67,49 @@ export function leaderTasks(options: LeaderTasksOptions): LeaderTasks {
   })
 
   return {
-    stuck: () => [...stuck],
+    stuck: runs.stuck,
     stop() {
       unsubscribe()
-      if (term) end(clock.monotonicMs())
+      if (term) end(options.clock.monotonicMs())
       stopped ??= ended.then((abandoned) => ({ abandoned }))
       return stopped
     },
   }
+}
+
+/** Each task's present run, which may be one of an earlier term. */
+function runsOf(options: LeaderTasksOptions) {
+  const { clock, log } = options
+  const runs = new Map<string, Promise<void>>()
+  const stuck = new Set<string>()
+
+  function start(task: LeaderTask, signal: AbortSignal): void {
+    const before = runs.get(task.name) ?? Promise.resolve()
+    const run = before
+      .then(() => runInTerm(task, signal, options))
+      .finally(() => {
+        stuck.delete(task.name)
+        if (runs.get(task.name) === run) runs.delete(task.name)
+      })
+    runs.set(task.name, run)
+  }
+
+  /** Waits for all to end, at the latest until `untilMs`; gives the names of those that are stuck then. */
+  async function endBy(untilMs: number): Promise<string[]> {
+    const timer = new AbortController()
+    const leftMs = Math.max(0, untilMs - clock.monotonicMs())
+    await Promise.race([Promise.all(runs.values()), clock.sleep(leftMs, timer.signal).catch(() => {})])
+    timer.abort()
+    for (const name of runs.keys()) {
+      if (stuck.has(name)) continue
+      stuck.add(name)
+      log.error({ task: name }, 'leader task abandoned: it did not end in time')
+      options.onAbandoned?.(name)
+    }
+    return [...stuck]
+  }
+
+  return { start, endBy, stuck: () => [...stuck] }
 }
 
 async function runInTerm(

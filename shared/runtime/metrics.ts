@@ -16,8 +16,23 @@ export interface RuntimeMetrics {
 
 /** Registers the metrics; throws when `registry` has them already (one runtime for each registry). */
 export function runtimeMetrics(registry: Registry): RuntimeMetrics {
-  const counter = (name: string, help: string, ...labelNames: string[]) =>
-    new Counter({ name, help, labelNames, registers: [registry] })
+  const counter = (name: string, help: string) => new Counter({ name, help, registers: [registry] })
+  const published = counter('kubernetes_events_published_total', 'Kubernetes Events written.')
+  const failed = counter('kubernetes_events_failed_total', 'Kubernetes Events that could not be written.')
+  const apiUp = new Gauge({
+    name: 'kubernetes_api_up',
+    help: 'Whether the Kubernetes API answered the last health check (1) or not (0).',
+    registers: [registry],
+  })
+  return {
+    ...leaseMetrics(registry),
+    ...configMapMetrics(registry),
+    events: { published: () => published.inc(), failed: () => failed.inc() },
+    apiUp: (up) => apiUp.set(up ? 1 : 0),
+  }
+}
+
+function leaseMetrics(registry: Registry): Pick<RuntimeMetrics, 'lease' | 'watchLeader'> {
   const leaders = new Map<string, Leadership>()
   new Gauge({
     name: 'kubernetes_leader',
@@ -28,52 +43,36 @@ export function runtimeMetrics(registry: Registry): RuntimeMetrics {
       for (const [lease, leadership] of leaders) this.set({ lease }, leadership.isLeader() ? 1 : 0)
     },
   })
-  const acquired = counter('kubernetes_leader_acquired_total', 'Terms of leadership that began.', 'lease')
-  const lost = counter('kubernetes_leader_lost_total', 'Terms of leadership that ended.', 'lease')
-  const leaseErrors = counter(
-    'kubernetes_lease_errors_total',
-    'Rounds of the election that failed on the API.',
-    'lease',
-  )
-  const conflicts = counter('kubernetes_lease_conflicts_total', 'Lease writes that lost a race.', 'lease')
-  const published = counter('kubernetes_events_published_total', 'Kubernetes Events written.')
-  const failed = counter('kubernetes_events_failed_total', 'Kubernetes Events that could not be written.')
-  const apiUp = new Gauge({
-    name: 'kubernetes_api_up',
-    help: 'Whether the Kubernetes API answered the last health check (1) or not (0).',
-    registers: [registry],
-  })
-  const updates = counter(
-    'kubernetes_config_map_updates_total',
-    'Changes of a watched ConfigMap.',
-    'config_map',
-  )
-  const watchErrors = counter(
-    'kubernetes_config_map_errors_total',
-    'Failed reads and watches of a ConfigMap.',
-    'config_map',
-  )
-
+  const count = (name: string, help: string) => labelled(registry, 'lease', `kubernetes_${name}_total`, help)
+  const acquired = count('leader_acquired', 'Terms of leadership that began.')
+  const lost = count('leader_lost', 'Terms of leadership that ended.')
+  const errors = count('lease_errors', 'Rounds of the election that failed on the API.')
+  const conflicts = count('lease_conflicts', 'Lease writes that lost a race.')
   return {
-    lease(lease) {
-      // A series that exists from the start at 0 makes its first increase visible.
-      for (const each of [acquired, lost, leaseErrors, conflicts]) each.inc({ lease }, 0)
-      return {
-        acquired: () => acquired.inc({ lease }),
-        lost: () => lost.inc({ lease }),
-        error: () => leaseErrors.inc({ lease }),
-        conflict: () => conflicts.inc({ lease }),
-      }
-    },
-    watchLeader: (lease, leadership) => leaders.set(lease, leadership),
-    events: { published: () => published.inc(), failed: () => failed.inc() },
-    configMap(name) {
-      for (const each of [updates, watchErrors]) each.inc({ config_map: name }, 0)
-      return {
-        update: () => updates.inc({ config_map: name }),
-        error: () => watchErrors.inc({ config_map: name }),
-      }
-    },
-    apiUp: (up) => apiUp.set(up ? 1 : 0),
+    lease: (name) => ({
+      acquired: acquired(name),
+      lost: lost(name),
+      error: errors(name),
+      conflict: conflicts(name),
+    }),
+    watchLeader: (name, leadership) => leaders.set(name, leadership),
+  }
+}
+
+function configMapMetrics(registry: Registry): Pick<RuntimeMetrics, 'configMap'> {
+  const count = (name: string, help: string) =>
+    labelled(registry, 'config_map', `kubernetes_config_map_${name}_total`, help)
+  const updates = count('updates', 'Changes of a watched ConfigMap.')
+  const errors = count('errors', 'Failed reads and watches of a ConfigMap.')
+  return { configMap: (name) => ({ update: updates(name), error: errors(name) }) }
+}
+
+/** A counter with one label. Each series begins at 0, so that its first increase is seen. */
+function labelled(registry: Registry, label: string, name: string, help: string) {
+  const counter = new Counter({ name, help, labelNames: [label], registers: [registry] })
+  return (value: string) => {
+    const series = counter.labels(value)
+    series.inc(0)
+    return () => series.inc()
   }
 }

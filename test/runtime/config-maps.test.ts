@@ -140,7 +140,22 @@ describe('AC7, case 47: watching', () => {
     wire.fault = () => undefined
     await clock.advance(5_000)
     expect(store.value('settings', 'a')).toBe('2')
+    await clock.advance(240_000)
     expect(lines.filter((line) => line.includes('again')).length).toBe(1)
+  })
+
+  it('when the list is allowed and the watch is not, it is warned of once all the same, and lists go on', async () => {
+    const { store, clock, counts, lines, put } = await world(
+      ['settings'],
+      { settings: { data: { a: '1' } } },
+      ({ path }) => (path.includes('watch=') ? { status: 403 } : undefined),
+    )
+    await clock.advance(60_000)
+    expect(counts.errors).toBe(13)
+    expect(lines.length).toBe(1)
+    await put('settings', { data: { a: '2' } })
+    await clock.advance(5_000)
+    expect(store.value('settings', 'a')).toBe('2')
   })
 
   it('a watch that the server ends goes on from where it was, without a new list', async () => {

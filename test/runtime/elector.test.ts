@@ -419,7 +419,7 @@ describe('the handle', () => {
     expect(timing.leaseDurationSeconds).toBe(15)
   })
 
-  it('a process that may not campaign never takes the Lease, and keeps the one that it holds', async () => {
+  it('a process that may not campaign never takes the Lease, keeps the one that it holds, and once lost lets it go', async () => {
     const { clock, wire } = world()
     let may = false
     const a = candidate(clock, wire, 'a', { mayCampaign: () => may })
@@ -431,5 +431,10 @@ describe('the handle', () => {
     may = false
     await clock.advance(60_000)
     expect(a.elector.isLeader()).toBe(true)
+    a.trouble = { status: 500 }
+    await clock.advance(12_000)
+    a.trouble = {}
+    await clock.advance(12_000)
+    expect(a.elector.isLeader()).toBe(false)
   })
 })
