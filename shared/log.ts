@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
 
 export type { Logger }
@@ -31,5 +32,27 @@ export function createLog(options: {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   }
-  return options.destination ? pino(settings, options.destination) : pino(settings)
+  return pino(settings, options.destination ?? standardOutput())
+}
+
+const standardOutputFd = 1
+
+/**
+ * Standard output, whole lines at once. When the reader is gone or does not read, lines are lost, and nothing else
+ * happens: pino's own destination then waits for ever, at the latest when the process wants to end.
+ */
+function standardOutput(): { write(line: string): void } {
+  let isCut = false
+  return {
+    write(line) {
+      const bytes = Buffer.from(isCut ? `\n${line}` : line)
+      let written = 0
+      try {
+        while (written < bytes.length) written += writeSync(standardOutputFd, bytes, written)
+        isCut = false
+      } catch {
+        isCut ||= written > 0
+      }
+    },
+  }
 }

@@ -37,16 +37,24 @@ async function sample(args: string[], env: Record<string, string>): Promise<Samp
     )
   })
   const wallMs = performance.now() - startMs
-  const proc = `/proc/${child.pid}`
-  let cpuMs = 0
-  for (const thread of await readdir(`${proc}/task`)) {
-    const [nanoseconds] = (await readFile(`${proc}/task/${thread}/schedstat`, 'utf8')).split(' ')
-    cpuMs += Number(nanoseconds) / 1e6
+  try {
+    const [, rss] = /VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${child.pid}/status`, 'utf8')) ?? []
+    return { wallMs, cpuMs: await cpuMsOf(child.pid ?? 0), rssMiB: Number(rss) / 1024 }
+  } finally {
+    child.kill('SIGKILL')
+    await ended
   }
-  const [, rss] = /VmRSS:\s+(\d+)/.exec(await readFile(`${proc}/status`, 'utf8')) ?? []
-  child.kill('SIGKILL')
-  await ended
-  return { wallMs, cpuMs, rssMiB: Number(rss) / 1024 }
+}
+
+/** The processor time of all threads of a process so far. */
+async function cpuMsOf(pid: number): Promise<number> {
+  let cpuMs = 0
+  for (const thread of await readdir(`/proc/${pid}/task`)) {
+    // One that has just ended is left out.
+    const text = await readFile(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').catch(() => '0')
+    cpuMs += Number(text.split(' ', 1)[0]) / 1e6
+  }
+  return cpuMs
 }
 
 function median(values: number[]): number {

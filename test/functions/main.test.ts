@@ -144,6 +144,20 @@ describe('case 54: the end of a process', { timeout: 30_000 }, () => {
     expect(await running.ended).toBe(1)
   })
 
+  test.each([0, 3])(
+    'a process whose log nobody reads works on (%i events), and ends just so',
+    async (times) => {
+      const running = await started()
+      running.child.stdout?.destroy()
+      for (let time = 0; time < times; time++) {
+        const answer = await fetch(running.url, { method: 'POST', body: 'noise' })
+        expect(answer.status).toBe(400)
+      }
+      running.child.kill('SIGTERM')
+      expect(await running.ended).toBe(0)
+    },
+  )
+
   test.skipIf(!canUnshare)('as PID 1 it ends on SIGTERM just so', async () => {
     // The signal comes from outside its namespace, as the kubelet's does.
     const running = await started({}, ['unshare', '--pid', '--fork', '--kill-child'])
