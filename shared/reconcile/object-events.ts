@@ -86,6 +86,7 @@ export function objectEventRecorder(options: {
       await client.create(events, object, call)
     } catch (error) {
       if (!isConflict(error)) throw error
+      if (event.once) return
       const target = { namespace: object.metadata?.namespace, name: object.metadata?.name ?? '' }
       const live = await client.get(events, target, call)
       const again = live && repeatedEvent(live, clock.now())

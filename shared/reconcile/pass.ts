@@ -15,7 +15,7 @@ import { type Act, bringAbout, isNamespaceGone, prune, type Stop } from './act.t
 import type { AdoptionSettings } from './adoption.ts'
 import { concurrently } from './concurrently.ts'
 import { type Desired, desiredOf } from './desired.ts'
-import { childrenToPrune, planAll, type VariantPlan } from './plan.ts'
+import { childrenToPrune, namesOutOfSight, planAll, type VariantPlan } from './plan.ts'
 import { eventsFor, type ObjectEvent } from './problems.ts'
 import { isSameStatus, statesByLabel, statusOf, variantStatusOf } from './status.ts'
 import { ensureToken, type TokenFinding } from './token.ts'
@@ -29,7 +29,7 @@ export interface PassContext extends AdoptionSettings {
   signal: AbortSignal
   /** Why the object is looked at: who was refused is tried again, and no Kubernetes Event is told, only at a resync. */
   cause: 'change' | 'resync'
-  record(event: ObjectEvent): Promise<void>
+  record(event: ObjectEvent, call: CallOptions): Promise<void>
 }
 
 export interface PassResult {
@@ -156,12 +156,20 @@ async function actOn(
     tokenOf(run),
   ])
   if (!run.stopped && !desired.paused && desired.problem === undefined) {
-    const states = statesByLabel(plans.map(variantStatusOf))
-    await concurrently(childrenAtOnce, childrenToPrune(desired, children, states), (child) =>
-      prune(act, child),
-    )
+    const all = [...children, ...(await childrenOutOfSight(run, children))]
+    const unwanted = childrenToPrune(desired, all, statesByLabel(plans.map(variantStatusOf)))
+    await concurrently(childrenAtOnce, unwanted, (child) => prune(act, child))
   }
   return { plans, token }
+}
+
+async function childrenOutOfSight(run: Run, children: StoredObject[]): Promise<StoredObject[]> {
+  const { desired, parent, context, call } = run
+  const names = namesOutOfSight(desired, children, parent.status as MutantStatus | undefined)
+  const found = await concurrently(childrenAtOnce, names, (name) =>
+    context.client.get(deployments, { namespace: desired.namespace, name }, call),
+  )
+  return found.filter((child) => child !== undefined)
 }
 
 async function tokenOf(run: Run): Promise<TokenFinding> {
@@ -240,13 +248,16 @@ function isSameSpec(before: ObjectMeta, after: ObjectMeta): boolean {
 }
 
 /** Records what a person must see. A Kubernetes Event that gets lost is no reason to do the work again. */
-async function tell({ kind, parent, context }: Run, before: MutantStatus | undefined, status: MutantStatus) {
-  if (context.cause === 'resync') return
+async function tell(
+  { kind, parent, context, call }: Run,
+  before: MutantStatus | undefined,
+  status: MutantStatus,
+) {
   const { namespace, name, uid } = parent.metadata
   const ref: Ref = { apiVersion: parent.apiVersion ?? '', kind: kind.kind, name, uid }
   for (const event of eventsFor(namespace === undefined ? ref : { ...ref, namespace }, before, status)) {
     try {
-      await context.record(event)
+      await context.record(context.cause === 'resync' ? { ...event, once: true } : event, call)
     } catch (error) {
       context.log.warn({ ref, reason: event.reason, err: error }, 'Kubernetes Event not recorded')
     }

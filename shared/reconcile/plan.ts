@@ -190,6 +190,25 @@ export function childrenToPrune(
   })
 }
 
+/**
+ * The names of children that ran when the object was last looked at, of variants that are no more, and that the list does
+ * not show: they are gone, or somebody has taken our label off them, and then nothing else would find them.
+ */
+export function namesOutOfSight(
+  desired: Desired,
+  children: readonly StoredObject[],
+  previous: MutantStatus | undefined,
+): string[] {
+  const listed = new Set(children.map(({ metadata }) => metadata.name))
+  const labels = new Set(desired.variants.map(({ label }) => label))
+  const ran = previous?.variants?.filter(
+    ({ state, name, label }) => hadChild.has(state) && !listed.has(name) && !labels.has(label),
+  )
+  return [...new Set(ran?.map(({ name }) => name))]
+}
+
+const hadChild: ReadonlySet<VariantState> = new Set(['Ready', 'Progressing', 'Degraded'])
+
 export function isOwned(child: KubeObject, { owner }: Desired): boolean {
   const owners = child.metadata?.ownerReferences ?? []
   return owners.some(({ uid, controller }) => controller === true && uid === owner.uid)

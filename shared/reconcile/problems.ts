@@ -15,6 +15,8 @@ export interface ObjectEvent {
   variant?: string
   /** For people; cut where Kubernetes allows no more. */
   note: string
+  /** Not to be told again when it was told before: so at a resync, which would repeat it for ever. */
+  once?: true
 }
 
 /** So many variants are named, each in a Kubernetes Event of its own; of more only one Event tells, by reason. */

@@ -3,5 +3,5 @@ import { realCluster } from '../control-plane/cluster.ts'
 import { reconcileSuite } from './suite.ts'
 
 describe('on a real control plane', () => {
-  reconcileSuite(realCluster)
+  reconcileSuite(realCluster, { courses: 10 })
 })

@@ -215,6 +215,19 @@ export function ownership(api: TestApi): void {
       expect(await w.children()).toEqual(['labelled', 'other-red'])
     })
 
+    it('finds a child whose labels somebody took, by the status that names it', async () => {
+      const w = await world(api)
+      const shop = mutation('shop').with('red', 1)
+      await w.create(shop.with('blue', 1))
+      await w.reconcile(shop)
+      await w.edit('web-blue', (child) => {
+        child.metadata.labels = {}
+      })
+      await w.change(shop)
+      await w.reconcile(shop)
+      expect(await w.children()).toEqual(['web-red'])
+    })
+
     it('waits after a rename of the base until the new Deployment is ready', async () => {
       const w = await world(api)
       const shop = mutation('shop').with('red', 1)

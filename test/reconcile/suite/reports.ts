@@ -110,7 +110,7 @@ export function reports(api: TestApi): void {
   })
 
   describe('Kubernetes Events', () => {
-    it('are recorded for what a person must see, once, and not by a resync', async () => {
+    it('are recorded for what a person must see, once', async () => {
       const w = await world(api)
       const shop = mutation('shop').with('red', -1).with('blue', 1)
       const parent = await w.create(shop)
@@ -132,9 +132,33 @@ export function reports(api: TestApi): void {
       ])
       w.forget()
       await w.reconcile(shop)
-      await w.change(mutation('shop').with('red', -2))
       await w.reconcile(shop, { cause: 'resync' })
       expect(w.events).toEqual([])
+    })
+
+    it('are told by a resync too when they are news, but never as a repeat', async () => {
+      const w = await world(api)
+      let now = Date.UTC(2026, 0, 1)
+      const clock = { ...w.context.clock, now: () => new Date(now) }
+      const reporter = { controller: 'neiam.org/mutation', instance: 'test' }
+      const context = {
+        clock,
+        cause: 'resync',
+        record: objectEventRecorder({ client: w.admin, clock, reporter }),
+      } as const
+      const told = async () =>
+        (await w.admin.list(events, { namespace: w.namespace })).items.map(({ series }) => series)
+      const good = mutation('shop').with('red', 0)
+      const bad = mutation('shop').with('red', -1)
+      await w.create(bad)
+      await w.reconcile(bad, context)
+      expect(await told()).toEqual([undefined])
+      for (const object of [good, bad]) {
+        now += 3_600_000
+        await w.change(object)
+        await w.reconcile(object, context)
+      }
+      expect(await told()).toEqual([undefined])
     })
 
     it('are taken by the API, whatever they say, and fold 200 problems into one', async () => {
