@@ -1,7 +1,7 @@
-import { apiVersionOf, type KubeObject } from '../kinds/object.ts'
+import { apiVersionOf, isObject, type KubeObject } from '../kinds/object.ts'
 import { updateManagedFields } from './apply.ts'
 import { type ServerContext, stampOf } from './context.ts'
-import type { ApiResource } from './resources.ts'
+import { type ApiResource, fieldAt } from './resources.ts'
 
 export interface WriteOptions {
   /** Whose fields these are. */
@@ -23,13 +23,39 @@ export function recordManager(
   options: WriteOptions,
 ): KubeObject {
   if (options.isManaged) return after
-  return updateManagedFields({
-    before,
-    after,
-    schema: resource.schema,
-    manager: options.manager,
-    apiVersion: apiVersionOf(resource),
-    now: stampOf(ctx.clock.now()),
-    subresource: options.subresource,
-  })
+  const record = (object: KubeObject) =>
+    updateManagedFields({
+      before,
+      after: object,
+      schema: resource.schema,
+      manager: options.manager,
+      apiVersion: apiVersionOf(resource),
+      now: stampOf(ctx.clock.now()),
+      subresource: options.subresource,
+    })
+  return options.subresource === 'scale' && before ? scaled(resource, before, after, record) : record(after)
+}
+
+/**
+ * A Scale says nothing of replicas when they are 0: to scale to 0 looks like taking the field away, so that nobody owns it
+ * afterwards. So does to scale what had no replicas.
+ */
+function scaled(
+  resource: ApiResource,
+  before: KubeObject,
+  after: KubeObject,
+  record: (object: KubeObject) => KubeObject,
+): KubeObject {
+  const path = resource.scale?.specReplicas ?? []
+  const [was, is] = [fieldAt(before, path), fieldAt(after, path)]
+  if (was === is || (is !== 0 && was !== undefined)) return record(after)
+  const { metadata } = record(withoutFieldAt(after, path))
+  return { ...after, ...(metadata && { metadata }) }
+}
+
+function withoutFieldAt(object: KubeObject, path: readonly string[]): KubeObject {
+  const [first, ...rest] = path
+  if (first === undefined) return object
+  const { [first]: inner, ...others } = object
+  return rest.length === 0 || !isObject(inner) ? others : { ...others, [first]: withoutFieldAt(inner, rest) }
 }
