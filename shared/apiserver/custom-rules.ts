@@ -1,4 +1,5 @@
-import { isObject, type KubeObject } from '../kinds/object.ts'
+import type { KubeObject } from '../kinds/object.ts'
+import { hasRules, ruleCauses } from './cel-rules.ts'
 import { normaliseMetadata } from './defaults.ts'
 import { subdomainErrors } from './names.ts'
 import type { Rules } from './resources.ts'
@@ -32,7 +33,7 @@ export function customRules(schema: Structural, hasStatus: boolean): Rules {
         ...versionsOf(object),
       },
     }),
-    validate: (object) => causesOf(object, schema),
+    validate: (object, live) => causesOf(object, live, schema),
   }
 }
 
@@ -50,10 +51,12 @@ function withStatus(object: KubeObject, status: unknown): KubeObject {
   return status === undefined ? rest : { ...rest, status }
 }
 
-function causesOf(object: KubeObject, schema: Structural): Cause[] {
+function causesOf(object: KubeObject, live: KubeObject | undefined, schema: Structural): Cause[] {
   const causes = structuralCauses(object, schema, '')
   causes.push(...duplicateCauses(object, schema, ''))
-  if (causes.some(({ reason }) => blocking.has(reason)) && hasRules(schema))
+  if (!causes.some(({ reason }) => blocking.has(reason)))
+    return [...causes, ...ruleCauses(object, live, schema, '')]
+  if (hasRules(schema))
     causes.push(
       cause.invalid(
         '<nil>',
@@ -72,8 +75,3 @@ const blocking = new Set([
   'FieldValueTooMany',
   'FieldValueTypeInvalid',
 ])
-
-function hasRules(schema: unknown): boolean {
-  if (!isObject(schema)) return Array.isArray(schema) && schema.some(hasRules)
-  return 'x-kubernetes-validations' in schema || Object.values(schema).some(hasRules)
-}

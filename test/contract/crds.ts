@@ -1,6 +1,6 @@
 import { beforeAll, expect } from 'vitest'
 import { normal, refusal } from './api.ts'
-import { widget, widgetCrd, widgetCrdPath, widgetGroup } from './objects.ts'
+import { ruled, ruledCrd, widget, widgetCrd, widgetCrdPath, widgetGroup } from './objects.ts'
 import type { Part } from './suite.ts'
 
 type Conditions = { type: string; status: string; reason: string }[]
@@ -9,13 +9,18 @@ const conditionsOf = (status: unknown) => (status as { conditions?: Conditions |
 export function crdContract({ api, it }: Part): void {
   const group = `/apis/${widgetGroup}/v1`
   let base = ''
+  let rulesBase = ''
   beforeAll(async () => {
     await api().post(widgetCrdPath, widgetCrd())
     const isEstablished = ({ body }: { body: { status: unknown } }) =>
       conditionsOf(body.status).some(({ type, status }) => type === 'Established' && status === 'True')
     await api().until(`${widgetCrdPath}/widgets.${widgetGroup}`, isEstablished)
     await api().until(`${group}/widgets`, ({ code }) => code === 200)
-    base = `${group}/namespaces/${await api().namespace()}/widgets`
+    const namespace = await api().namespace()
+    base = `${group}/namespaces/${namespace}/widgets`
+    await api().post(widgetCrdPath, ruledCrd())
+    await api().until(`${group}/ruleds`, ({ code }) => code === 200)
+    rulesBase = `${group}/namespaces/${namespace}/ruleds`
   })
 
   it('a CRD gets its defaults, and conditions once it is served', async () => {
@@ -37,7 +42,8 @@ export function crdContract({ api, it }: Part): void {
 
   it('discovery tells of the kind, its short names, categories and subresources', async () => {
     const { body } = await api().get(group)
-    const resources = body.resources as Record<string, unknown>[]
+    const all = body.resources as Record<string, unknown>[]
+    const resources = all.filter(({ name }) => String(name).startsWith('widgets'))
     expect(resources.map(({ name, kind }) => `${name} ${kind}`)).toEqual([
       'widgets Widget',
       'widgets/status Widget',
@@ -237,6 +243,43 @@ export function crdContract({ api, it }: Part): void {
     { size: 1, ports: [{ port: 1 }, { port: 1 }] },
     'spec.ports[1]: Duplicate value: {"port":1}',
   )
+
+  const breaks = (name: string, spec: object, cause: string) =>
+    it(`a rule in CEL: ${name} is refused`, async () => {
+      const answer = await api().post(rulesBase, ruled('wrong', spec))
+      const message = `Ruled.${widgetGroup} "wrong" is invalid: ${cause}`
+      expect(refusal(answer)).toEqual({ code: 422, reason: 'Invalid', message })
+    })
+  breaks('what two fields say together', { min: 3, max: 1 }, 'spec: Invalid value: min is over max')
+  breaks('with a reason and a path of its own', { min: 7 }, 'spec.min: Forbidden: no seven')
+  breaks('a message that is computed', { min: 8 }, 'spec: Invalid value: not eight')
+  breaks('of a number', { min: 100 }, 'spec.min: Invalid value: 100: failed rule: self < 100')
+  breaks('of a string', { min: 1, name: 'b' }, 'spec.name: Invalid value: "b": must start with a')
+  breaks(
+    'of a list',
+    { min: 1, list: [{ n: 60 }] },
+    'spec.list: Invalid value: failed rule: self.all(x, x.n < 50)',
+  )
+  breaks(
+    'of an item',
+    { min: 1, list: [{ n: 0 }] },
+    'spec.list[0].n: Invalid value: 0: failed rule: self > 0',
+  )
+  breaks('of a fraction', { min: 1, rate: 2 }, 'spec.rate: Invalid value: 2: failed rule: self <= 1.5')
+  breaks(
+    'of a value in a map',
+    { min: 1, map: { a: 'bad' } },
+    `spec.map[a]: Invalid value: "bad": failed rule: self != 'bad'`,
+  )
+
+  it('a rule in CEL about the old value holds for changes alone', async () => {
+    expect((await api().post(rulesBase, ruled('grown', { min: 5, name: 'abc' }))).code).toBe(201)
+    const change = async (spec: object) => refusal(await api().patch(`${rulesBase}/grown`, { spec })).message
+    const head = `Ruled.${widgetGroup} "grown" is invalid: `
+    expect(await change({ min: 4 })).toBe(`${head}spec: Invalid value: may only grow`)
+    expect(await change({ name: 'abd' })).toBe(`${head}spec.name: Invalid value: "abd": immutable`)
+    expect((await api().patch(`${rulesBase}/grown`, { spec: { min: 6 } })).code).toBe(200)
+  })
 
   it('another kind, another version and none are refused', async () => {
     const message = async (body: unknown) => refusal(await api().post(base, body)).message

@@ -111,3 +111,65 @@ export function widgetCrd(plural = 'widgets', kind = 'Widget'): KubeObject {
     },
   }
 }
+
+export function ruled(name: string, spec: object): KubeObject {
+  return { ...widget(name, spec), kind: 'Ruled' }
+}
+
+const rules = (...list: object[]) => ({ 'x-kubernetes-validations': list })
+
+/** A CRD with rules in CEL, at every level. */
+export function ruledCrd(): KubeObject {
+  const spec = {
+    type: 'object',
+    required: ['min'],
+    ...rules(
+      { rule: '!has(self.max) || self.min <= self.max', message: 'min is over max' },
+      { rule: 'self.min != 7', reason: 'FieldValueForbidden', fieldPath: '.min', message: 'no seven' },
+      { rule: 'self.min != 8', messageExpression: "'not ' + 'eight'" },
+      { rule: 'self.min >= oldSelf.min', message: 'may only grow' },
+    ),
+    properties: {
+      min: { type: 'integer', ...rules({ rule: 'self < 100' }) },
+      max: { type: 'integer' },
+      name: {
+        type: 'string',
+        maxLength: 20,
+        ...rules(
+          { rule: "self.startsWith('a')", message: 'must start with a' },
+          { rule: 'self == oldSelf', message: 'immutable' },
+        ),
+      },
+      list: {
+        type: 'array',
+        maxItems: 5,
+        items: { type: 'object', properties: { n: { type: 'integer', ...rules({ rule: 'self > 0' }) } } },
+        ...rules({ rule: 'self.all(x, x.n < 50)' }),
+      },
+      rate: { type: 'number', ...rules({ rule: 'self <= 1.5' }) },
+      map: {
+        type: 'object',
+        maxProperties: 5,
+        additionalProperties: { type: 'string', maxLength: 10, ...rules({ rule: "self != 'bad'" }) },
+      },
+    },
+  }
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `ruleds.${widgetGroup}` },
+    spec: {
+      group: widgetGroup,
+      scope: 'Namespaced',
+      names: { plural: 'ruleds', kind: 'Ruled' },
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: 'object', properties: { spec } } },
+        },
+      ],
+    },
+  }
+}
