@@ -53,6 +53,13 @@ export async function localKnative(options: KnativeOptions): Promise<LocalKnativ
     if (place.kind === 'outside') return send(url, init)
     return functions.fetch(place.namespace, place.name, new URL(url).pathname, init)
   }
+  // First, since a schedule that is none throws before anything has started.
+  const cron = cronJobs({
+    pings: manifests.pings,
+    post,
+    clock,
+    report: (one) => report({ from: 'cron', report: one }),
+  })
   const events = broker({
     brokers: manifests.brokers,
     subscriptions: manifests.subscriptions,
@@ -74,12 +81,6 @@ export async function localKnative(options: KnativeOptions): Promise<LocalKnativ
     report: (one) => report({ from: 'function', report: one }),
   })
   const front = await listenLocally(new Hono().route('/', functions.app))
-  const cron = cronJobs({
-    pings: manifests.pings,
-    post,
-    clock,
-    report: (one) => report({ from: 'cron', report: one }),
-  })
   const processes = manifests.processes.map((spec) =>
     supervisor({
       spec,

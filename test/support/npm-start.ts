@@ -14,8 +14,12 @@ export interface NpmStart {
 }
 
 /** Starts `npm start -- …args` in the repository. */
-export function npmStart(args: string[]): NpmStart {
-  const child = spawn('npm', ['start', '--', ...args], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
+export function npmStart(args: string[], env: Record<string, string> = {}): NpmStart {
+  const child = spawn('npm', ['start', '--', ...args], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let text = ''
   const take = (data: Buffer) => {
     text += data.toString()

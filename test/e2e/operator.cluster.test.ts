@@ -1,0 +1,205 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { processNames } from '../../knative/names.ts'
+import { systemClock } from '../../shared/clock.ts'
+import { customResourceDefinitions, deployments, events, leases, secrets } from '../../shared/kinds/object.ts'
+import { type KnativeReport, type LocalKnative, localKnative } from '../../shared/local/knative.ts'
+import { sourceProgram } from '../../shared/local/launch.ts'
+import { readManifests } from '../../shared/local/manifests.ts'
+import { realCluster } from '../control-plane/cluster.ts'
+import { mutantDeployment, mutation } from '../support/builders.ts'
+import { installCrds } from '../support/crds.ts'
+import { eventually } from '../support/eventually.ts'
+import { loadFactor } from '../support/load.ts'
+import { isAlive, type NpmStart, npmStart } from '../support/npm-start.ts'
+
+/**
+ * The whole operator on a real control plane. Both runs campaign for the same Lease, so they take turns in this file; each
+ * watches a namespace of its own, for the other tests on this cluster are none of its business.
+ */
+
+describe('npm start -- --kubeconfig FILE --no-samples', () => {
+  const client = realCluster.client()
+  let folder = ''
+  let namespace = ''
+  let run: NpmStart
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'start-'))
+    namespace = await realCluster.newNamespace()
+    const env = { WATCH_NAMESPACES: namespace }
+    run = npmStart(['--kubeconfig', realCluster.kubeconfigFile, '--no-samples', '--folder', folder], env)
+    await eventually(() => expect(run.output()).toContain('Now try'), 60_000)
+  }, 90_000)
+
+  afterAll(async () => {
+    run.kill('SIGTERM')
+    await run.exited
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  it('installs the CRDs and leads', async () => {
+    const { items } = await client.list(customResourceDefinitions)
+    const names = items.map(({ metadata }) => metadata.name)
+    expect(names).toEqual(expect.arrayContaining(['mutantdeployments.neiam.org', 'mutations.neiam.org']))
+    const lease = await client.get(leases, { namespace: 'mutantops', name: 'mutantops-watcher' })
+    expect(lease?.spec).toMatchObject({ holderIdentity: expect.stringMatching(/^watcher-/) })
+  })
+
+  it('makes the children of an object that is applied, and the same again when one is deleted', async () => {
+    await client.create(mutation('web').kind, mutation('web').with('red', 2).in(namespace).object())
+    const child = { namespace, name: 'web-red' }
+    const made = await eventually(async () => {
+      const found = await client.get(deployments, child)
+      expect(found?.spec).toMatchObject({ replicas: 2 })
+      return found
+    }, 20_000)
+    await client.delete(deployments, child)
+    await eventually(async () => {
+      const found = await client.get(deployments, child)
+      expect(found?.metadata.uid).toBeDefined()
+      expect(found?.metadata.uid).not.toBe(made?.metadata.uid)
+    }, 2_000 * loadFactor())
+  })
+
+  it('ends all of it on SIGTERM, and leaves no process and no leader', async () => {
+    const startedMs = systemClock.monotonicMs()
+    run.kill('SIGTERM')
+    expect(await run.exited).toMatchObject({ code: 0 })
+    expect(systemClock.monotonicMs() - startedMs).toBeLessThan(20_000)
+    expect(run.pids().filter(isAlive)).toEqual([])
+    const lease = await client.get(leases, { namespace: 'mutantops', name: 'mutantops-watcher' })
+    expect(lease?.spec).toMatchObject({ holderIdentity: '' })
+    expect(run.output()).toContain('stay in the cluster')
+  })
+})
+
+/**
+ * The whole operator on a real API server, each process as its own service account with the roles of knative/rbac.yaml:
+ * what they may do is enough for all they have to do.
+ */
+describe('each process as its own service account', () => {
+  const knativeFolder = fileURLToPath(new URL('../../knative/', import.meta.url))
+  const admin = realCluster.client()
+  const reports: KnativeReport[] = []
+  let folder = ''
+  let namespace = ''
+  let running: LocalKnative
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'identities-'))
+    await installCrds(admin)
+    await realCluster.kubectl(['create', 'namespace', 'mutantops'])
+    await realCluster.kubectl(['apply', '--server-side', '-f', join(knativeFolder, 'rbac.yaml')])
+    const certificate = (await readFile(realCluster.caFile)).toString('base64')
+    for (const name of processNames) {
+      const token = await realCluster.tokenFor('mutantops', name)
+      const config = {
+        apiVersion: 'v1',
+        kind: 'Config',
+        clusters: [
+          { name, cluster: { server: realCluster.server, 'certificate-authority-data': certificate } },
+        ],
+        users: [{ name, user: { token } }],
+        contexts: [{ name, context: { cluster: name, user: name } }],
+        'current-context': name,
+      }
+      await writeFile(join(folder, name), JSON.stringify(config), { mode: 0o600 })
+    }
+    namespace = await realCluster.newNamespace()
+    running = await localKnative({
+      manifests: await readManifests(knativeFolder),
+      launch: {
+        program: sourceProgram,
+        baseEnv: { ...process.env, WATCH_NAMESPACES: namespace },
+        env: ({ serviceAccount }) => ({ KUBECONFIG: join(folder, serviceAccount) }),
+      },
+      clock: systemClock,
+      report: (report) => reports.push(report),
+    })
+    await running.ready
+    // The watcher asks for a resync when it has listed; when that is done, all that comes is by its own events.
+    await eventually(() => expect(logged('resync', '"lookedAt"')).toHaveLength(1), 30_000)
+  }, 60_000)
+
+  afterAll(async () => {
+    await running.stop()
+    await rm(folder, { recursive: true, force: true })
+  }, 60_000)
+
+  const logged = (name: string, text: string) =>
+    reports.filter((one) => one.from === 'output' && one.name === name && one.line.includes(text))
+  const denied = () => reports.filter((one) => one.from === 'output' && /forbidden|Forbidden/.test(one.line))
+
+  it('the watcher leads by its Lease', async () => {
+    await eventually(async () => {
+      const lease = await admin.get(leases, { namespace: 'mutantops', name: 'mutantops-watcher' })
+      expect(lease?.spec).toMatchObject({ holderIdentity: expect.stringMatching(/^watcher-/) })
+    })
+  })
+
+  it('objects of both kinds get their children, their Secret, their status and their Kubernetes Events', async () => {
+    for (const object of [mutation('web'), mutantDeployment('shop')])
+      await admin.create(
+        object.kind,
+        object
+          .based(({ metadata }) => {
+            metadata.name = object.name
+          })
+          .with('red', 1)
+          .with('Not A Label', 1)
+          .in(namespace)
+          .object(),
+      )
+    await eventually(async () => {
+      const { items } = await admin.list(deployments, { namespace })
+      expect(items.map(({ metadata }) => metadata.name).sort()).toEqual(['shop-red', 'web-red'])
+      expect(await admin.getMetadata(secrets, { namespace, name: 'web-token' })).toBeDefined()
+      for (const object of [mutation('web'), mutantDeployment('shop')])
+        expect((await admin.get(object.kind, { namespace, name: object.name }))?.status).toMatchObject({
+          summary: expect.stringContaining('1 invalid'),
+        })
+      expect((await admin.list(events, { namespace })).items.length).toBeGreaterThanOrEqual(2)
+    }, 30_000)
+    await admin.delete(deployments, { namespace, name: 'shop-red' })
+    await eventually(async () =>
+      expect(await admin.getMetadata(deployments, { namespace, name: 'shop-red' })).toBeDefined(),
+    )
+  }, 60_000)
+
+  it('a resync of everything is looked at and answered', async () => {
+    const response = await fetch(`${running.functionsUrl}/mutantops/resync`, {
+      method: 'POST',
+      body: '{"mode":"full"}',
+      headers: { 'content-type': 'application/json' },
+    })
+    expect(response.status).toBe(204)
+    expect(logged('resync', '"lookedAt"').length).toBeGreaterThan(0)
+  })
+
+  it('an event that was given up becomes a Kubernetes Event on its object', async () => {
+    const response = await fetch(`${running.functionsUrl}/mutantops/dead-letter`, {
+      method: 'POST',
+      body: '{}',
+      headers: {
+        'ce-specversion': '1.0',
+        'ce-id': '1',
+        'ce-source': '/t',
+        'ce-type': 'org.neiam.object.applied',
+        'ce-subject': `/apis/neiam.org/v1/namespaces/${namespace}/mutations/web`,
+        'ce-knativeerrorcode': '503',
+        'content-type': 'application/json',
+      },
+    })
+    expect(response.status).toBe(204)
+    const { items } = await admin.list(events, { namespace })
+    expect(items.map(({ reason }) => reason)).toContain('EventGivenUp')
+  })
+
+  it('nothing was ever forbidden', () => {
+    expect(denied()).toEqual([])
+  })
+})
