@@ -1,6 +1,14 @@
 import type { KubeObject, Resource } from '../kinds/object.ts'
 import { DecodeError } from './decode.ts'
-import { difference, emptySet, type FieldSet, isEmptySet, pathsOf, spelled } from './field-set.ts'
+import {
+  difference,
+  emptySet,
+  type FieldSet,
+  isEmptySet,
+  pathsOf,
+  recursiveDifference,
+  spelled,
+} from './field-set.ts'
 import { unchangedLastApplied, withLastApplied } from './last-applied.ts'
 import {
   capped,
@@ -17,17 +25,16 @@ import {
 import {
   afterLosses,
   afterUpdate,
-  changes,
   conflictsOf,
+  exceptIgnored,
+  ignoredBy,
   managerOf,
-  resetPaths,
   type Write,
   withoutForgotten,
   withoutMeta,
-  withoutPaths,
 } from './ownership.ts'
 import { type ApiError, badRequest, failure, internalError } from './status.ts'
-import { fieldSetOf, merged } from './typed.ts'
+import { compared, equal, fieldSetOf, merged } from './typed.ts'
 import { joinedErrors, typedErrors } from './typed-errors.ts'
 
 /**
@@ -53,7 +60,8 @@ export interface ApplyRequest extends Write {
 
 /**
  * The object after the apply, with its managedFields. Throws ApiError: 400 for a body with managedFields or of another
- * kind, 500 for one that the schema cannot read, 409 with the conflicts. Names, uid, resourceVersion and validity are
+ * kind, 500 for one that the schema cannot read, 409 with the conflicts. What such a write cannot change (the status,
+ * or all but it) is the caller's to put back. Names, uid, resourceVersion and validity are
  * the caller's to check.
  */
 export function applyPatch(request: ApplyRequest): { object: KubeObject } {
@@ -111,24 +119,24 @@ interface Outcome {
 }
 
 function applyTo(before: KubeObject, managed: Managed, request: ApplyRequest): Outcome {
-  const { schema, now, force, manager } = request
-  const applied = withoutPaths(request.applied, resetPaths(request))
+  const { schema, now, force, manager, applied } = request
   const self = managerOf(request, 'Apply')
   const id = idOf(self)
   const last = managed.get(id)
   const owners = new Map(managed).set(id, {
     ...self,
-    set: fieldSetOf(applied, schema.root),
+    set: recursiveDifference(fieldSetOf(applied, schema.root), ignoredBy(request)),
     time: last?.time,
   })
   const whole = merged(before, applied, schema.root) as KubeObject
   const left = last ? withoutForgotten(whole, last.set, owners, schema.root) : whole
-  const change = changes(before, left, request)
+  const change = exceptIgnored(compared(before, left, schema.root), request)
   if (!force) {
     const allowed = manager === 'kubectl' ? unchangedLastApplied(before, schema.root) : emptySet
     refuseConflicts(conflictsOf(owners, id, change), allowed)
   }
-  const isSame = [change.added, change.modified, change.removed].every(isEmptySet)
+  // The order of lists counts here, and so does what this write cannot change: stating it renews the time.
+  const isSame = equal(before, left)
   return {
     object: isSame ? before : stored(left, request),
     managed: withOwn(afterLosses(owners, id, change), id, isSame ? {} : { time: now }),

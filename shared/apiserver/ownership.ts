@@ -10,7 +10,7 @@ import {
   union,
 } from './field-set.ts'
 import { idOf, type Managed, type Manager, type Owned } from './managed-fields.ts'
-import type { FieldPath, KindSchema, SchemaNode } from './schema.ts'
+import type { KindSchema, SchemaNode } from './schema.ts'
 import { type Comparison, compared, fieldSetOf, withNamedFields, withoutItems } from './typed.ts'
 
 /** Who owns what after a write. Pure; the rules are those of structured-merge-diff and of the API server around it. */
@@ -32,26 +32,13 @@ export function managerOf(
 }
 
 /** The paths that a write to this resource or subresource never changes. */
-export function resetPaths({ schema, subresource }: Write): readonly FieldPath[] {
-  return subresource === 'status' ? schema.resetFields.status : schema.resetFields.main
-}
-
-/** `object` without these paths; what becomes empty stays. */
-export function withoutPaths(object: KubeObject, paths: readonly FieldPath[]): KubeObject {
-  return paths.reduce((rest, path) => withoutPath(rest, path) as KubeObject, object)
-}
-
-function withoutPath(value: unknown, [step = '', ...rest]: FieldPath): unknown {
-  const name = step.slice(2)
-  if (typeof value !== 'object' || value === null || !(name in value)) return value
-  const { [name]: below, ...others } = value as Record<string, unknown>
-  return rest.length === 0 ? others : { ...others, [name]: withoutPath(below, rest) }
+export function ignoredBy({ schema, subresource }: Write): FieldSet {
+  return setOfPaths(subresource === 'status' ? schema.resetFields.status : schema.resetFields.main)
 }
 
 /** What is different, leaving out what this write cannot change. */
-export function changes(before: KubeObject, after: KubeObject, write: Write): Comparison {
-  const ignored = setOfPaths(resetPaths(write))
-  const { added, modified, removed } = compared(before, after, write.schema.root)
+export function exceptIgnored({ added, modified, removed }: Comparison, write: Write): Comparison {
+  const ignored = ignoredBy(write)
   return {
     added: recursiveDifference(added, ignored),
     modified: recursiveDifference(modified, ignored),
@@ -63,7 +50,7 @@ export function changes(before: KubeObject, after: KubeObject, write: Write): Co
 export function afterUpdate(managed: Managed, before: KubeObject, after: KubeObject, write: Write): Managed {
   const self = managerOf(write, 'Update')
   const id = idOf(self)
-  const change = changes(before, after, write)
+  const change = exceptIgnored(compared(before, after, write.schema.root), write)
   const kept = new Map(afterLosses(managed, undefined, change))
   const taken = withoutMeta(difference(union(change.modified, change.added), change.removed))
   if (isEmptySet(taken)) return kept
