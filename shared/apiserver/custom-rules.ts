@@ -20,10 +20,11 @@ export function customRules(schema: Structural, hasStatus: boolean): Rules {
     decode(object, decoder) {
       const unknown = unknownFields(object.metadata, metadataNode(), 'metadata')
       const pruned = prune(normaliseMetadata(object, decoder), schema, (path) => unknown.push(path))
-      return { object: withDefaults(pruned, schema) as KubeObject, unknown: unknown.toSorted() }
+      const nulls = decoder === 'unstructured' ? 'keep' : 'drop'
+      return { object: withDefaults(pruned, schema, nulls) as KubeObject, unknown: unknown.toSorted() }
     },
     prepareCreate: (object) =>
-      hasStatus ? (withDefaults(withoutStatus(object), schema) as KubeObject) : object,
+      hasStatus ? (withDefaults(withoutStatus(object), schema, 'keep') as KubeObject) : object,
     prepareUpdate: (object, live) => (hasStatus ? withStatus(object, live.status) : object),
     prepareStatus: (object, live) => ({
       ...withStatus(live, object.status),

@@ -6,7 +6,6 @@ import { annotationCauses, causesOf, labelCauses } from './validate-fields.ts'
 /** The rules on `metadata` that every kind shares. */
 
 const managerMaxBytes = 128
-const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion'])
 
 /** What is wrong with the metadata of an object, new (`live` absent) or in the place of `live`. */
 export function metadataCauses(
@@ -95,14 +94,7 @@ function finalizerCauses({ finalizers = [] }: ObjectMeta): Cause[] {
   return [
     ...finalizers.flatMap((name) => causesOf(field, name, qualifiedNameErrors(name))),
     ...(both ? [cause.invalid(field, finalizers, clash)] : []),
-    ...finalizers.flatMap((name, place) => bareFinalizerCauses(`${field}[${place}]`, name)),
   ]
-}
-
-/** A finalizer without a domain must be one of the server's own. */
-export function bareFinalizerCauses(field: string, name: string): Cause[] {
-  if (name.includes('/') || standardFinalizers.has(name)) return []
-  return [cause.invalid(field, name, 'name is neither a standard finalizer name nor is it fully qualified')]
 }
 
 function updateCauses(metadata: ObjectMeta, live: ObjectMeta): Cause[] {

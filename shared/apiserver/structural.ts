@@ -71,10 +71,17 @@ export function prune(
   return kept
 }
 
-/** The value with the schema's defaults where a field is absent, or null where null is not allowed. */
-export function withDefaults(value: unknown, schema: Structural | undefined): unknown {
+/**
+ * The value with the schema's defaults where a field is absent, or null where null is not allowed. A null that may not be
+ * one and has no default is dropped from what was sent; in what an apply has put together it is kept, and invalid.
+ */
+export function withDefaults(
+  value: unknown,
+  schema: Structural | undefined,
+  nulls: 'drop' | 'keep' = 'drop',
+): unknown {
   if (!schema) return value
-  if (Array.isArray(value)) return value.map((item) => withDefaults(item, schema.items))
+  if (Array.isArray(value)) return value.map((item) => withDefaults(item, schema.items, nulls))
   if (!isObject(value)) return value
   const filled: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(value)) {
@@ -82,12 +89,11 @@ export function withDefaults(value: unknown, schema: Structural | undefined): un
     const node =
       own ?? (isObject(schema.additionalProperties) ? (schema.additionalProperties as Structural) : undefined)
     const isDroppedNull = field === null && node && node.nullable !== true
-    // A null that may not be one counts as absent where there is a default, and is dropped where there is none.
-    if (isDroppedNull && (node.default !== undefined || own)) continue
-    filled[name] = withDefaults(field, node)
+    if (isDroppedNull && (node.default !== undefined || (own && nulls === 'drop'))) continue
+    filled[name] = withDefaults(field, node, nulls)
   }
   for (const [name, node] of Object.entries(schema.properties ?? {}))
     if (!Object.hasOwn(filled, name) && node.default !== undefined)
-      filled[name] = withDefaults(structuredClone(node.default), node)
+      filled[name] = withDefaults(structuredClone(node.default), node, nulls)
   return filled
 }

@@ -1,5 +1,4 @@
 import type { KubeObject, Resource } from '../kinds/object.ts'
-import { bareFinalizerCauses } from './metadata.ts'
 import { type Cause, cause } from './status.ts'
 import { configMapCauses, secretCauses } from './validate-data.ts'
 import { deploymentCauses } from './validate-deployment.ts'
@@ -15,7 +14,8 @@ export function validate(
   resource: Pick<Resource, 'group' | 'kind'>,
   live: KubeObject | undefined,
 ): Cause[] {
-  return validators[`${resource.kind}.${resource.group}`]?.(object, live) ?? []
+  const validator = validators[`${resource.kind}.${resource.group}`]
+  return validator ? [...finalizerCauses(object), ...validator(object, live)] : []
 }
 
 const validators: Record<string, (object: KubeObject, live: KubeObject | undefined) => Cause[]> = {
@@ -26,6 +26,19 @@ const validators: Record<string, (object: KubeObject, live: KubeObject | undefin
   'Lease.coordination.k8s.io': leaseCauses,
   'Event.events.k8s.io': eventCauses,
   'Event.': coreEventCauses,
+}
+
+const standardFinalizers = ['kubernetes', 'orphan', 'foregroundDeletion']
+
+/** Kinds that no CRD makes take finalizers without a domain only if they are the server's own. */
+function finalizerCauses({ metadata }: KubeObject): Cause[] {
+  const finalizers = metadata?.finalizers ?? []
+  return finalizers.flatMap((name, place) => bareFinalizerCauses(`metadata.finalizers[${place}]`, name))
+}
+
+function bareFinalizerCauses(field: string, name: string): Cause[] {
+  if (name.includes('/') || standardFinalizers.includes(name)) return []
+  return [cause.invalid(field, name, 'name is neither a standard finalizer name nor is it fully qualified')]
 }
 
 function namespaceCauses({ spec = {} }: KubeObject): Cause[] {

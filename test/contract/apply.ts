@@ -190,4 +190,11 @@ export function applyContract({ api, it }: Part): void {
       'a',
     ])
   })
+
+  it('an apply that changes nothing but the order of a list changes it', async () => {
+    await apply('turned', 'one', { metadata: { finalizers: ['x.io/a', 'x.io/b'] } })
+    const turned = await apply('turned', 'one', { metadata: { finalizers: ['x.io/b', 'x.io/a'] } })
+    expect(turned.body.metadata?.finalizers).toEqual(['x.io/b', 'x.io/a'])
+    await api().patch(`${maps}/turned`, { metadata: { finalizers: null } })
+  })
 }

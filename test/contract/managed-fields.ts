@@ -149,4 +149,16 @@ export function managedFieldsContract({ api, it }: Part): void {
       },
     })
   })
+
+  it('stating what an apply cannot change leaves it as it is, but counts as a change for the time', async () => {
+    const object = deployment('counted')
+    await applyDeployment('counted', 'one', object)
+    const quiet = await applyDeployment('counted', 'two', object)
+    const loud = await applyDeployment('counted', 'three', { ...object, status: { replicas: 3 } })
+    const timeOf = ({ body }: Answer, manager: string) =>
+      body.metadata?.managedFields?.find((entry) => entry.manager === manager)?.time
+    expect([timeOf(quiet, 'two') === undefined, timeOf(loud, 'three') === undefined]).toEqual([true, false])
+    expect(ownersOf(loud)['three/Apply']).toEqual(ownersOf(quiet)['two/Apply'])
+    expect(loud.body.status).not.toMatchObject({ replicas: 3 })
+  })
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, it } from 'vitest'
 import { type Api, apiOf, type Connection } from './api.ts'
 import { applyContract } from './apply.ts'
 import { crdContract } from './crds.ts'
+import { customApplyContract } from './custom-apply.ts'
 import { deploymentContract } from './deployments.ts'
 import { garbageContract } from './garbage.ts'
 import { listContract } from './lists.ts'
@@ -53,6 +54,7 @@ const topics: Record<string, (part: Part) => void> = {
   deployments: deploymentContract,
   tables: tableContract,
   apply: applyContract,
+  'apply of custom resources': customApplyContract,
   'managed fields': managedFieldsContract,
   patches: patchContract,
   validation: validationContract,
