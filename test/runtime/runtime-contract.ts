@@ -18,7 +18,7 @@ export interface RuntimeApi {
   deniedConfigMaps(namespace: string): Promise<{ client: KubeClient; allow(): Promise<void> }>
 }
 
-const timing = { leaseDurationSeconds: 2, renewDeadlineSeconds: 1, retryPeriodSeconds: 0.3 }
+const timing = { leaseDurationSeconds: 5, renewDeadlineSeconds: 3, retryPeriodSeconds: 0.3 }
 const sixDigits = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
 
 /** What the runtime relies on, in real time; the same on the embedded API and on a real one. */
@@ -53,7 +53,7 @@ export function runtimeContract(name: string, api: RuntimeApi): void {
         const a = candidate('a')
         await leads(a)
         const made = (await lease())?.spec
-        expect(made).toMatchObject({ holderIdentity: 'a', leaseDurationSeconds: 2, leaseTransitions: 0 })
+        expect(made).toMatchObject({ holderIdentity: 'a', leaseDurationSeconds: 5, leaseTransitions: 0 })
         expect(made?.acquireTime).toMatch(sixDigits)
         const b = candidate('b')
         await eventually(async () => {
@@ -177,7 +177,7 @@ export function runtimeContract(name: string, api: RuntimeApi): void {
         await leads(a)
         const tookMs = systemClock.monotonicMs() - startMs
         expect(tookMs).toBeGreaterThanOrEqual(1_000)
-        expect(tookMs).toBeLessThan(3_000)
+        expect(tookMs).toBeLessThan(1_000 + 300 + 1_000)
         await a.stop()
       })
     })

@@ -64,7 +64,7 @@ it('case 43: while update on leases is denied nobody leads; when it is given bac
     },
   })
   const stop = new AbortController()
-  const timing = { leaseDurationSeconds: 2, renewDeadlineSeconds: 1, retryPeriodSeconds: 0.3 }
+  const timing = { leaseDurationSeconds: 4, renewDeadlineSeconds: 2, retryPeriodSeconds: 0.3 }
   const lines: string[] = []
   const both = ['a', 'b'].map((identity) => {
     const names = { namespace, leaseName: 'work', identity }
@@ -77,13 +77,16 @@ it('case 43: while update on leases is denied nobody leads; when it is given bac
   await eventually(() => expect(leading()).toBe(1))
   await admin.request('PUT', `${path}/campaign`, { body: roleWith('get', 'create') })
   await eventually(() => expect(leading()).toBe(0))
-  await systemClock.sleep(2_000)
-  expect(leading()).toBe(0)
+  const untilMs = systemClock.monotonicMs() + 2_000
+  while (systemClock.monotonicMs() < untilMs) {
+    expect(leading()).toBe(0)
+    await systemClock.sleep(50)
+  }
   await admin.request('PUT', `${path}/campaign`, { body: roleWith('get', 'create', 'update') })
   const givenBackMs = systemClock.monotonicMs()
   await eventually(() => expect(leading()).toBe(1))
   // Lease duration and one retry, and what the authorizer needs to hear of the role.
-  expect(systemClock.monotonicMs() - givenBackMs).toBeLessThan(2_300 + 1_000)
+  expect(systemClock.monotonicMs() - givenBackMs).toBeLessThan(4_300 + 1_000)
   const warnings = lines.filter((line) => line.includes('cannot campaign'))
   expect(warnings.length).toBeLessThanOrEqual(2)
   expect(warnings.join()).toContain('cannot update resource')
