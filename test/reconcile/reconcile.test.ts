@@ -5,5 +5,5 @@ import { reconcileSuite } from './suite.ts'
 describe('on the embedded API', () => {
   const api = embeddedApi({ rollout: false })
   afterAll(() => api.server.stop())
-  reconcileSuite({ ...api, lacks: ['checks of the fields of a Deployment'] }, { courses: 40 })
+  reconcileSuite(api, { courses: 40 })
 })

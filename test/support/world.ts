@@ -11,8 +11,6 @@ import { installCrds } from './crds.ts'
 /** An API to test on: the real control plane, or the embedded one. */
 export interface TestApi {
   transport(): Transport
-  /** What it does not do yet, as the reason why tests of it are skipped. */
-  lacks?: readonly 'checks of the fields of a Deployment'[]
   newNamespace(): Promise<string>
 }
 

@@ -67,35 +67,30 @@ export function variants(api: TestApi): void {
       expect(w.requests).toHaveLength(3)
     })
 
-    const lacksChecks = api.lacks?.includes('checks of the fields of a Deployment') === true
-
-    it.skipIf(lacksChecks)(
-      'is Failed with the words of the API server when that refuses it, and is not tried again for nothing',
-      async () => {
-        const w = await world(api)
-        const shop = mutation('shop')
-          .with('red', 1)
-          .with('blue', 1)
-          .based((d) => {
-            d.spec.template.spec.containers = [{ name: 'Not A Name', image: 'i' }]
-          })
-        await w.create(shop)
-        const first = await w.reconcile(shop)
-        expect(first.outcome).toBe('settled')
-        expect(await w.variant(shop, 'red')).toMatchObject({
-          state: 'Failed',
-          message: expect.stringContaining('spec.template.spec.containers[0].name'),
+    it('is Failed with the words of the API server when that refuses it, and is not tried again for nothing', async () => {
+      const w = await world(api)
+      const shop = mutation('shop')
+        .with('red', 1)
+        .with('blue', 1)
+        .based((d) => {
+          d.spec.template.spec.containers = [{ name: 'Not A Name', image: 'i' }]
         })
-        w.forget()
-        await w.reconcile(shop)
-        expect(w.requests.filter(isWrite)).toEqual([])
-        await w.reconcile(shop, { cause: 'resync' })
-        expect(w.requests.filter(isWrite).map(({ code }) => code)).toEqual([422, 422])
-        await w.change(mutation('shop').with('red', 1).with('blue', 1))
-        await w.reconcile(shop)
-        expect(await w.children()).toEqual(['web-blue', 'web-red'])
-      },
-    )
+      await w.create(shop)
+      const first = await w.reconcile(shop)
+      expect(first.outcome).toBe('settled')
+      expect(await w.variant(shop, 'red')).toMatchObject({
+        state: 'Failed',
+        message: expect.stringContaining('spec.template.spec.containers[0].name'),
+      })
+      w.forget()
+      await w.reconcile(shop)
+      expect(w.requests.filter(isWrite)).toEqual([])
+      await w.reconcile(shop, { cause: 'resync' })
+      expect(w.requests.filter(isWrite).map(({ code }) => code)).toEqual([422, 422])
+      await w.change(mutation('shop').with('red', 1).with('blue', 1))
+      await w.reconcile(shop)
+      expect(await w.children()).toEqual(['web-blue', 'web-red'])
+    })
 
     it.each([
       [
