@@ -80,8 +80,23 @@ async function warmUp(): Promise<void> {
     timeout: warmUpTimeoutMs,
   })
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
-  const port = await new Promise<number>((resolve, reject) => {
-    createInterface({ input: child.stdout }).on('line', (line) => {
+  try {
+    const answer = await postEvent(await portOf(child.stdout, ended))
+    child.kill('SIGTERM')
+    const code = await ended
+    if (answer !== 503 || code !== 0)
+      throw new Error(`The bundle does not work: it answered ${answer} and ended with ${code}`)
+  } finally {
+    child.kill('SIGKILL')
+    await ended
+    await rm(folder, { recursive: true })
+  }
+}
+
+/** The port that a function says it listens on. */
+function portOf(output: NodeJS.ReadableStream, ended: Promise<number | null>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    createInterface({ input: output }).on('line', (line) => {
       const entry: { msg: string; port: number } = JSON.parse(line)
       if (entry.msg === 'listening') resolve(entry.port)
     })
@@ -90,16 +105,16 @@ async function warmUp(): Promise<void> {
       () => {},
     )
   })
+}
+
+/** Posts the event of some object and gives the status of the answer. */
+async function postEvent(port: number): Promise<number> {
   const owner = { apiVersion: 'neiam.org/v1', kind: 'Mutation', namespace: 'warm', name: 'up', uid: 'u' }
   const { headers, body } = binaryOf(
     objectEvent({ cluster: 'build', verb: 'resync', owner, tick: 'build', cause: 'resync' }),
   )
   const answer = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body: String(body) })
-  child.kill('SIGTERM')
-  const code = await ended
-  await rm(folder, { recursive: true })
-  if (answer.status !== 503 || code !== 0)
-    throw new Error(`The bundle does not work: it answered ${answer.status} and ended with ${code}`)
+  return answer.status
 }
 
 /** Node writes its cache for its own user alone; in the image another one reads it. */
