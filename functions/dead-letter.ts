@@ -23,7 +23,18 @@ export function deadLetterApp(ctx: DeadLetterContext): Hono {
   return receiver({
     ...observed(ctx),
     work: (event, { signal }) => deadLetter(event, ctx, signal),
+    unreadable: (answer) => unreadableLetter(answer, ctx),
   })
+}
+
+/**
+ * What no function could read, nor can this one: the broker had taken it. Refused here too it would be lost without a
+ * word, and Knative's channel would tell its sender to try again, for ever.
+ */
+function unreadableLetter(answer: Answer, ctx: DeadLetterContext): Answer {
+  ctx.metrics.note('mutantops_dead_letters_total', { kind: 'none', answer: 'none' })
+  const reason = 'message' in answer ? answer.message : undefined
+  return settled({ deadLetter: true, reason, told: 'no object' })
 }
 
 async function deadLetter(event: CloudEvent, ctx: DeadLetterContext, signal: AbortSignal): Promise<Answer> {

@@ -20,6 +20,8 @@ export interface ReceiverOptions {
   draining?: AbortSignal
   /** Makes an event of a plain JSON request, for a function that people may call too. */
   plain?(value: unknown): CloudEvent | undefined
+  /** What is answered, in place of `answer`, to what cannot be read as an event. */
+  unreadable?(answer: Answer): Answer
   /** Told of each answer to an event, for metrics. */
   onAnswer?(answer: { status: number; durationMs: number }): void
   /** The text of `GET /metrics`, and its content type. */
@@ -70,7 +72,7 @@ async function receive(request: Request, options: ReceiverOptions): Promise<Answ
     const result: unknown = await worked(event, options)
     answer = isAnswer(result) ? result : settled()
   } catch (error) {
-    answer = answerTo(error)
+    answer = answerTo(error, options)
   }
   const durationMs = Math.round(options.clock.monotonicMs() - startMs)
   options.onAnswer?.({ status: answer.status, durationMs })
@@ -119,12 +121,18 @@ async function worked(event: CloudEvent, options: ReceiverOptions): Promise<Answ
 }
 
 /** The answer that an error deserves; one that nobody foresaw is a bug. */
-function answerTo(error: unknown): Answer {
+function answerTo(error: unknown, options: ReceiverOptions): Answer {
+  if (error instanceof CutOff && error.isDraining) return draining()
+  const refusal = refusalOf(error)
+  if (!refusal) return bug({ err: error })
+  return options.unreadable?.(refusal) ?? refusal
+}
+
+function refusalOf(error: unknown): Answer | undefined {
   if (error instanceof UnreadableEvent)
     return { ...unreadable(error.message, error.status), fields: { attribute: error.attribute } }
   if (error instanceof TooLarge) return unreadable('The body is too large', 413)
-  if (error instanceof CutOff) return error.isDraining ? draining() : unreadable('The body was cut off')
-  return bug({ err: error })
+  return error instanceof CutOff ? unreadable('The body was cut off') : undefined
 }
 
 function draining(): Answer {

@@ -368,6 +368,25 @@ function deadLetterTests(api: TestApi): void {
     expect(await eventsIn(w)).toEqual([])
   })
 
+  test.each([
+    ['data that is no JSON', { 'ce-specversion': '1.0' }, '{'],
+    ['an event of another version', { 'ce-specversion': '0.3' }, '{}'],
+    ['a body that is too large', { 'ce-specversion': '1.0' }, JSON.stringify('x'.repeat(5_000_000))],
+  ])(
+    'case 18: a dead letter with %s is settled, told and counted, for refused it would be lost',
+    async (_, headers, body) => {
+      const w = await world(api)
+      const ctx = contextOf(w)
+      const { postRaw } = await served(deadLetterApp(ctx))
+      const letter = { 'ce-id': 'i', 'ce-source': '/s', 'ce-type': 't', 'content-type': 'application/json' }
+      expect((await postRaw(body, { ...letter, ...headers })).status).toBe(204)
+      expect(ctx.lines.filter((line) => line.deadLetter)).toHaveLength(1)
+      expect((await ctx.metrics.text()).text).toContain(
+        'mutantops_dead_letters_total{kind="none",answer="none"} 1',
+      )
+    },
+  )
+
   test('case 18: its own trouble makes no dead letter', async () => {
     const w = await world(api)
     await w.create(web)
