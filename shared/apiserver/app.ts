@@ -20,7 +20,7 @@ import { remove, removeAll } from './remove.ts'
 import { PageNotFound, type Target, targetOf } from './request.ts'
 import { ApiError, failure } from './status.ts'
 import { watchObjects } from './watch.ts'
-import { create, replace, type Written } from './write.ts'
+import { create, replace, type WriteAsk, type Written } from './write.ts'
 
 export interface AppOptions {
   door: Door
@@ -109,19 +109,29 @@ function refusal(error: Error): Response {
 async function answer(ctx: ServerContext, request: Request, options: AppOptions): Promise<Response> {
   const url = new URL(request.url)
   const target = targetOf(ctx.registry, request.method, url)
+  const warnings: string[] = []
+  const act = () => answerTo(ctx, { request, url, target, warnings }, options.stop())
   const troubles = options.faults.meeting(target)
-  const act = () => answerTo(ctx, { request, url, target, stop: options.stop() })
-  return troubles.length === 0 ? act() : withTrouble(ctx.clock, troubles, request.signal, act)
+  try {
+    const response = await (troubles.length === 0
+      ? act()
+      : withTrouble(ctx.clock, troubles, request.signal, act))
+    return withWarnings(response, warnings)
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    return withWarnings(refusal(error), warnings)
+  }
 }
 
-interface Ask {
-  request: Request
-  url: URL
-  target: Target
-  stop: AbortSignal
+/** A client is warned of what is odd in a body even when the request is refused for something else. */
+function withWarnings(response: Response, warnings: readonly string[]): Response {
+  for (const warning of warnings)
+    response.headers.append('warning', `299 - "${warning.replace(/[\\"]/g, '\\$&')}"`)
+  return response
 }
 
-async function answerTo(ctx: ServerContext, { request, url, target, stop }: Ask): Promise<Response> {
+async function answerTo(ctx: ServerContext, ask: WriteAsk, stop: AbortSignal): Promise<Response> {
+  const { request, url, target } = ask
   const shape = shapeOf(request, url)
   switch (target.verb) {
     case 'get':
@@ -134,11 +144,11 @@ async function answerTo(ctx: ServerContext, { request, url, target, stop }: Ask)
       return new Response(stream, { headers })
     }
     case 'create':
-      return written(ctx, target, await create(ctx, target, request, url), shape)
+      return written(ctx, target, await create(ctx, ask), shape)
     case 'update':
-      return written(ctx, target, await replace(ctx, target, request, url), shape)
+      return written(ctx, target, await replace(ctx, ask), shape)
     case 'patch':
-      return written(ctx, target, await modify(ctx, target, request, url), shape)
+      return written(ctx, target, await modify(ctx, ask), shape)
     case 'delete':
       return jsonOf(await remove(ctx, target, request, url))
     case 'deletecollection':
@@ -149,15 +159,12 @@ async function answerTo(ctx: ServerContext, { request, url, target, stop }: Ask)
 function written(
   ctx: ServerContext,
   target: Target,
-  { object, isNew, warnings }: Written,
+  { object, isNew }: Written,
   shape: ReturnType<typeof shapeOf>,
 ): Response {
   const body =
     target.subresource === 'scale'
       ? object
       : shapedObject(target.resource, object as Parameters<typeof shapedObject>[1], shape, ctx.clock.now())
-  const response = jsonOf(body, isNew ? 201 : 200)
-  for (const warning of warnings)
-    response.headers.append('warning', `299 - "${warning.replace(/[\\"]/g, '\\$&')}"`)
-  return response
+  return jsonOf(body, isNew ? 201 : 200)
 }

@@ -7,13 +7,12 @@ import { DecodeError } from './decode.ts'
 import { admitNamespace, createObject, type Place, updateObject } from './operations.ts'
 import { type WriteQuery, writeQuery } from './options.ts'
 import { jsonPatch, mergePatch } from './patch.ts'
-import type { Target } from './request.ts'
 import { type ApiResource, keyOf } from './resources.ts'
 import { scaleOf, scaleToChange, withScale } from './scale.ts'
 import { badRequest, conflict, failure, notFound, unsupportedMediaType } from './status.ts'
 import { strategicMergePatch } from './strategic-patch.ts'
 import { wireObject } from './wire.ts'
-import { checkPlace, checkUnknown, stored, type Written } from './write.ts'
+import { checkPlace, checkUnknown, stored, type WriteAsk, type Written } from './write.ts'
 
 const jsonType = 'application/json-patch+json'
 const mergeType = 'application/merge-patch+json'
@@ -21,12 +20,8 @@ const applyType = 'application/apply-patch+yaml'
 const strategicType = 'application/strategic-merge-patch+json'
 
 /** Answers a PATCH of any of the four types. Throws 400, 404, 409, 415, 422, and the 500 of an apply that cannot be read. */
-export async function modify(
-  ctx: ServerContext,
-  target: Target,
-  request: Request,
-  url: URL,
-): Promise<Written> {
+export async function modify(ctx: ServerContext, ask: WriteAsk): Promise<Written> {
+  const { request, url, target, warnings } = ask
   const type = mediaTypeOf(request)
   const { resource, namespace, name = '', subresource } = target
   checkType(resource, type)
@@ -34,7 +29,6 @@ export async function modify(
   const text = await readText(request)
   const place = { namespace, name }
   if (type === applyType) return apply(ctx, { resource, place, subresource, query, text })
-  const warnings: string[] = []
   const change = (live: StoredObject): KubeObject => {
     const shown = subresource === 'scale' ? scaleToChange(resource, live) : wireObject(resource, live)
     const patched = patchOf(type, text, resource)(shown)
@@ -44,7 +38,7 @@ export async function modify(
     return read
   }
   const object = updateObject(ctx, resource, place, change, { ...query, subresource })
-  return { object: subresource === 'scale' ? scaleOf(resource, object) : object, isNew: false, warnings }
+  return { object: subresource === 'scale' ? scaleOf(resource, object) : object, isNew: false }
 }
 
 function checkType(resource: ApiResource, type: string): void {
@@ -135,11 +129,10 @@ function apply(ctx: ServerContext, call: ApplyCall): Written {
     normalise: (merged) => resource.rules.decode(merged, 'unstructured').object,
   })
   const options = { ...query, subresource, isManaged: true }
-  if (live)
-    return { object: updateObject(ctx, resource, place, () => object, options), isNew: false, warnings: [] }
+  if (live) return { object: updateObject(ctx, resource, place, () => object, options), isNew: false }
   const { resourceVersion: _, ...metadata } = object.metadata ?? {}
   const created = createObject(ctx, resource, place.namespace, { ...object, metadata }, options)
-  return { object: created, isNew: true, warnings: [] }
+  return { object: created, isNew: true }
 }
 
 function readApplied({ text, place, resource }: ApplyCall): KubeObject {

@@ -39,7 +39,8 @@ export function createObject(
   check(resource, created, undefined)
   const { name = '' } = created.metadata ?? {}
   const key = keyOf(resource, namespace, name)
-  if (ctx.store.get(resource.storage, key)) throw alreadyExists(resource, name)
+  const other = ctx.store.get(resource.storage, key)
+  if (other) throw alreadyExists(resource, name, other.metadata.deletionTimestamp !== undefined)
   if (object.metadata?.resourceVersion)
     throw internalError('resourceVersion should not be set on objects to be created', '')
   if (options.dryRun) return created as StoredObject

@@ -66,8 +66,9 @@ export function methodNotAllowed(): ApiError {
   return failure(405, 'MethodNotAllowed', message, {})
 }
 
-export function alreadyExists(resource: ResourceName, name: string): ApiError {
-  const message = `${qualified(resource.plural, resource.group)} "${name}" already exists`
+export function alreadyExists(resource: ResourceName, name: string, isBeingDeleted = false): ApiError {
+  const head = isBeingDeleted ? 'object is being deleted: ' : ''
+  const message = `${head}${qualified(resource.plural, resource.group)} "${name}" already exists`
   return failure(409, 'AlreadyExists', message, detailsOf(resource, name))
 }
 

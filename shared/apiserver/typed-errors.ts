@@ -21,7 +21,7 @@ export function joinedErrors(errors: string[]): string {
   return errors.length === 1
     ? (errors[0] ?? '')
     : `errors:\n${errors
-        .map((error) => ` ${error}`)
+        .map((error) => `  ${error}`)
         .sort()
         .join('\n')}`
 }

@@ -9,31 +9,41 @@ import { type ApiResource, keyOf } from './resources.ts'
 import { scaleOf, withScale } from './scale.ts'
 import { badRequest, notFound, uidMismatch } from './status.ts'
 
-/** What a write gives back: the object, whether it is new, and what the client should be warned of. */
+/** A request that writes. */
+export interface WriteAsk {
+  request: Request
+  url: URL
+  target: Target
+  /** What the client is to be warned of is put here, whether the write succeeds or not. */
+  warnings: string[]
+}
+
+/** What a write gives back: the object, and whether it is new. */
 export interface Written {
   object: StoredObject | KubeObject
   isNew: boolean
-  warnings: string[]
 }
 
 /**
  * A body as the kind reads it, and what to warn of, as `fieldValidation` says. Throws 400 for a value of a wrong type, and with
  * Strict for a field that the kind does not know.
  */
-function readBody(
-  resource: ApiResource,
-  given: KubeObject,
+async function readBody(
+  { request, target, warnings }: WriteAsk,
   validation: FieldValidation,
-): { object: KubeObject; warnings: string[] } {
+): Promise<KubeObject> {
+  const { resource } = target
+  const given = await readObject(request, resource)
   const { kind, version } = resource
   const refuse = (why: string) =>
     badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`)
   try {
     const { object, unknown } = resource.rules.decode(stored(resource, given), 'json')
-    const warnings = checkUnknown(unknown, validation, (problems) =>
+    const found = checkUnknown(unknown, validation, (problems) =>
       refuse(`strict decoding error: ${problems}`),
     )
-    return { object, warnings }
+    warnings.push(...found)
+    return object
   } catch (error) {
     throw error instanceof DecodeError ? refuse(error.message) : error
   }
@@ -55,24 +65,16 @@ export function checkUnknown(
   return validation === 'Warn' ? problems : []
 }
 
-export async function create(
-  ctx: ServerContext,
-  target: Target,
-  request: Request,
-  url: URL,
-): Promise<Written> {
+export async function create(ctx: ServerContext, ask: WriteAsk): Promise<Written> {
+  const { request, url, target } = ask
   const { resource, namespace } = target
   const query = writeQuery(request, url.searchParams, 'CreateOptions')
-  const { object, warnings } = readBody(resource, await readObject(request, resource), query.fieldValidation)
-  return { object: createObject(ctx, resource, namespace, object, query), isNew: true, warnings }
+  const object = await readBody(ask, query.fieldValidation)
+  return { object: createObject(ctx, resource, namespace, object, query), isNew: true }
 }
 
-export async function replace(
-  ctx: ServerContext,
-  target: Target,
-  request: Request,
-  url: URL,
-): Promise<Written> {
+export async function replace(ctx: ServerContext, ask: WriteAsk): Promise<Written> {
+  const { request, url, target } = ask
   const { resource, namespace, name = '', subresource } = target
   const query = writeQuery(request, url.searchParams, 'UpdateOptions')
   const place = { namespace, name }
@@ -80,15 +82,15 @@ export async function replace(
   if (subresource === 'scale') {
     const scale = await readScale(request, resource)
     const scaled = updateObject(ctx, resource, place, (live) => withScale(resource, live, scale), options)
-    return { object: scaleOf(resource, scaled), isNew: false, warnings: [] }
+    return { object: scaleOf(resource, scaled), isNew: false }
   }
-  const { object, warnings } = readBody(resource, await readObject(request, resource), query.fieldValidation)
+  const object = await readBody(ask, query.fieldValidation)
   checkPlace(object, place)
   const isThere = ctx.store.get(resource.storage, keyOf(resource, namespace, name)) !== undefined
   if (!isThere && !subresource && resource.rules.createsOnUpdate)
-    return { object: createByUpdate(ctx, resource, place, object, options), isNew: true, warnings }
+    return { object: createByUpdate(ctx, resource, place, object, options), isNew: true }
   if (!isThere) throw notFound(resource, name)
-  return { object: updateObject(ctx, resource, place, () => object, options), isNew: false, warnings }
+  return { object: updateObject(ctx, resource, place, () => object, options), isNew: false }
 }
 
 /** A resourceVersion on a name that is not there is ignored; a uid is not. */
