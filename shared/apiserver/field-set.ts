@@ -156,11 +156,18 @@ function canonicalStep(step: string): string {
 /** `k:{…}` with the keys in order. */
 export function keyStep(keys: Record<string, unknown>): string {
   const entries = Object.entries(keys).sort(([a], [b]) => (a < b ? -1 : 1))
-  return `k:${JSON.stringify(Object.fromEntries(entries))}`
+  return `k:${goJson(Object.fromEntries(entries))}`
 }
 
 export function valueStep(value: unknown): string {
-  return `v:${JSON.stringify(value)}`
+  return `v:${goJson(value)}`
+}
+
+/** JSON as Go writes it: what could end a script element in HTML is escaped. */
+function goJson(value: unknown): string {
+  return JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (sign) => {
+    return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
 }
 
 function sorted(set: FieldSet): [string, FieldSet][] {

@@ -65,9 +65,10 @@ function isEntry(entry: ManagedFieldsEntry): entry is ManagedFieldsEntry & {
   )
 }
 
-/** The one entry that a client sends to make the server forget all managers: `[{}]`. */
+/** What a client sends to make the server forget all managers: `[]`, or `[{}]`. */
 export function isReset(entries: readonly ManagedFieldsEntry[] | null | undefined): boolean {
-  return entries?.length === 1 && Object.keys(entries[0] ?? {}).length === 0
+  if (!entries) return false
+  return entries.length === 0 || (entries.length === 1 && Object.keys(entries[0] ?? {}).length === 0)
 }
 
 /** The object with these managers, in the server's order; without the field when there are none. */

@@ -177,11 +177,13 @@ function prepareUpdate(
   return { ...given, metadata: withoutEmpty(metadata) }
 }
 
-/** Empty maps and lists of metadata are not stored. */
+/** Empty maps and lists of metadata are not stored; an empty list of managers asks to forget them. */
 function withoutEmpty(metadata: ObjectMeta): ObjectMeta {
   const isEmpty = (value: unknown) =>
     value === undefined || value === null || (typeof value === 'object' && Object.keys(value).length === 0)
-  return Object.fromEntries(Object.entries(metadata).filter(([, value]) => !isEmpty(value)))
+  return Object.fromEntries(
+    Object.entries(metadata).filter(([name, value]) => name === 'managedFields' || !isEmpty(value)),
+  )
 }
 
 function isSpecChange(resource: ApiResource, next: KubeObject, live: KubeObject): boolean {

@@ -145,6 +145,9 @@ function namedNode(name: string): SchemaNode {
   }
   nodes.set(name, node)
   for (const [field, expression] of Object.entries(entry.fields)) fields.set(field, fieldOf(expression))
+  // An empty list of managers is a wish (to forget them), not an absence.
+  const managers = name === 'meta.v1.ObjectMeta' && fields.get('managedFields')
+  if (managers) fields.set('managedFields', { ...managers, zero: 'keep' })
   return node
 }
 

@@ -161,4 +161,43 @@ export function managedFieldsContract({ api, it }: Part): void {
     expect(ownersOf(loud)['three/Apply']).toEqual(ownersOf(quiet)['two/Apply'])
     expect(loud.body.status).not.toMatchObject({ replicas: 3 })
   })
+
+  it('an empty list of managers, or one of an empty entry, makes the server forget them', async () => {
+    for (const [place, managedFields] of [[], [{}]].entries()) {
+      await api().post(maps, configMap(`forgotten-${place}`, { data: { a: '1' } }))
+      const object = configMap(`forgotten-${place}`, { data: { a: '1' }, metadata: { managedFields } })
+      const { body } = await api().put(`${maps}/forgotten-${place}`, object)
+      expect(body.metadata).not.toHaveProperty('managedFields')
+    }
+  })
+
+  it('managers that cannot be read are not looked at', async () => {
+    const made = await api().post(`${maps}?fieldManager=one`, configMap('unread', { data: { a: '1' } }))
+    const entry = {
+      manager: 'x',
+      operation: 'Sideways',
+      apiVersion: 'v1',
+      fieldsType: 'FieldsV1',
+      fieldsV1: { 'f:data': {} },
+    }
+    const object = configMap('unread', { data: { a: '1' }, metadata: { managedFields: [entry] } })
+    expect(ownersOf(await api().put(`${maps}/unread?fieldManager=two`, object))).toEqual(ownersOf(made))
+  })
+
+  it('past ten updating managers the oldest are folded into one', async () => {
+    await api().post(`${maps}?fieldManager=m00`, configMap('many', { data: { k: '0' } }))
+    for (const number of ['01', '02', '03', '04', '05', '06', '07', '08', '09', '10', '11'])
+      await api().patch(`${maps}/many?fieldManager=m${number}`, { data: { [`k${number}`]: '1' } })
+    const owners = ownersOf(await api().get(`${maps}/many`))
+    expect(Object.keys(owners)).toHaveLength(10)
+    expect(owners['ancient-changes/Update']).toEqual(data({ '.': {}, 'f:k': {}, 'f:k01': {}, 'f:k02': {} }))
+  })
+
+  it('keys in the path of a field are escaped as in HTML', async () => {
+    const made = await api().post(
+      `${deployments}?fieldManager=one`,
+      deployment('escaped', {}, { env: [{ name: 'a<b' }] }),
+    )
+    expect(JSON.stringify(ownersOf(made))).toContain('k:{\\"name\\":\\"a\\\\u003cb\\"}')
+  })
 }
