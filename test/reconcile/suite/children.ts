@@ -53,6 +53,8 @@ export function children(api: TestApi): void {
         const { outcome, writes } = await w.reconcile(shop)
         expect({ outcome, writes }).toEqual({ outcome: 'settled', writes: [] })
         expect(kindsOf(kind, w.requests)).toEqual(kind.hasSecret ? ['LIST', 'GET', 'LOOK'] : ['LIST', 'GET'])
+        // Quorum reads, and never a list of everything.
+        for (const { path } of w.requests) expect(path).not.toMatch(/resourceVersion|labelSelector=(&|$)/)
       }
     })
 

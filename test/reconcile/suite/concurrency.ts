@@ -166,29 +166,32 @@ export function concurrency(api: TestApi): void {
       expect((await w.child('web-red'))?.metadata.labels).toBeUndefined()
     })
 
-    it('of the object gives way: children and Secret belong to the living one in the end', async () => {
-      const w = await world(api)
-      const shop = mutation('shop').with('red', 1)
-      for (let round = 0; round < 5; round++) {
-        await w.create(shop)
-        await w.reconcile(shop)
-        await w.admin.delete(
-          shop.kind,
-          { namespace: w.namespace, name: 'shop' },
-          { propagation: 'Background' },
-        )
-      }
-      const living = await w.create(shop)
-      await until(async () => {
-        const { outcome } = await w.reconcile(shop)
-        const owners = await ownersOf(w)
-        return (
-          outcome === 'settled' && owners.length === 2 && owners.every((uid) => uid === living.metadata.uid)
-        )
-      })
-      expect(await w.variant(shop, 'red')).toMatchObject({ state: 'Progressing' })
-      expect((await w.status(shop)).secret).toBe('shop-token')
-    })
+    it.each(['Background', 'Foreground'] as const)(
+      'of the object gives way when it was deleted in the %s: children and Secret belong to the living one',
+      async (propagation) => {
+        const w = await world(api)
+        const shop = mutation('shop').with('red', 1)
+        const target = { namespace: w.namespace, name: 'shop' }
+        for (let round = 0; round < 5; round++) {
+          await w.create(shop)
+          await w.reconcile(shop)
+          await w.admin.delete(shop.kind, target, { propagation })
+          // With its children first, the object is there until the collector has been; a pass meanwhile leaves it alone.
+          expect((await w.reconcile(shop)).writes).toEqual([])
+          await until(async () => (await w.admin.get(shop.kind, target)) === undefined)
+        }
+        const living = await w.create(shop)
+        await until(async () => {
+          const { outcome } = await w.reconcile(shop)
+          const owners = await ownersOf(w)
+          return (
+            outcome === 'settled' && owners.length === 2 && owners.every((uid) => uid === living.metadata.uid)
+          )
+        })
+        expect(await w.variant(shop, 'red')).toMatchObject({ state: 'Progressing' })
+        expect((await w.status(shop)).secret).toBe('shop-token')
+      },
+    )
 
     it('that left its children behind as orphans: they are taken over by the owner label', async () => {
       const w = await world(api)
