@@ -271,7 +271,117 @@ describe('after trouble', () => {
   })
 })
 
+describe('what is said', () => {
+  const said = (lines: string[]) =>
+    lines.map((line) => {
+      const { msg, lease, identity } = JSON.parse(line)
+      return [msg, lease, identity].filter(Boolean).join(' ')
+    })
+
+  it('each term and each outage, once', async () => {
+    const { clock, wire } = world()
+    const lines: string[] = []
+    const a = candidate(clock, wire, 'a', { log: silentLog(lines) })
+    expect(a.elector.state().reachable).toBe(false)
+    await clock.advance(5_000)
+    expect(a.elector.state()).toEqual({ leading: true, holder: 'a', reachable: true })
+    for (let outage = 0; outage < 2; outage++) {
+      a.trouble = { status: 500 }
+      await clock.advance(20_000)
+      expect(a.elector.state().reachable).toBe(false)
+      a.trouble = {}
+      await clock.advance(20_000)
+    }
+    const outage = [
+      'cannot campaign for the lease work',
+      'no longer leading work a',
+      'leading work a',
+      'campaigning for the lease again work',
+    ]
+    expect(said(lines)).toEqual(['leading work a', ...outage, ...outage])
+  })
+
+  it('nothing of the requests that a stop breaks off', async () => {
+    const { clock, wire } = world()
+    const lines: string[] = []
+    const a = candidate(clock, wire, 'a', { log: silentLog(lines) })
+    a.trouble = { lost: 'there' }
+    await clock.advance(1_000)
+    a.trouble = {}
+    const stopped = a.elector.stop()
+    await clock.advance(0)
+    await stopped
+    expect(said(lines)).toEqual([])
+    expect(a.counts.error).toBe(0)
+  })
+
+  it('metrics are not needed', async () => {
+    const { clock, wire } = world()
+    const a = candidate(clock, wire, 'a', { metrics: undefined })
+    const b = candidate(clock, wire, 'b', { metrics: undefined })
+    await clock.advance(5_000)
+    a.trouble = { status: 500 }
+    await clock.advance(40_000)
+    expect([a.elector.isLeader(), b.elector.isLeader()]).toEqual([false, true])
+  })
+})
+
+describe('a lost race', () => {
+  it('for a free Lease is run again after a retry period, not at once', async () => {
+    const { clock, wire } = world()
+    const a = candidate(clock, wire, 'a')
+    await clock.advance(0)
+    const stopped = a.elector.stop()
+    await clock.advance(0)
+    await stopped
+    const b = candidate(clock, wire, 'b')
+    b.trouble = { beforeWrite: () => wire.edit((lease) => lease) }
+    await clock.advance(16_000)
+    expect(b.counts.conflict).toBeGreaterThanOrEqual(8)
+    expect(b.counts.conflict).toBeLessThanOrEqual(11)
+    expect(b.counts).toMatchObject({ acquired: 0, error: 0 })
+  })
+})
+
 describe('release', () => {
+  it('is tried three times when somebody writes at each moment, then left, and said so', async () => {
+    for (const [writes, holder, tries] of [
+      [2, '', 3],
+      [9, 'a', 3],
+    ] as const) {
+      const { clock, wire } = world()
+      const lines: string[] = []
+      const a = candidate(clock, wire, 'a', { log: silentLog(lines) })
+      await clock.advance(1_000)
+      let left: number = writes
+      const before = wire.requests.length
+      a.trouble = {
+        beforeWrite: () => {
+          if (left-- > 0) wire.edit((lease) => lease)
+        },
+      }
+      const stopped = a.elector.stop()
+      await clock.advance(0)
+      await stopped
+      expect(wire.lease()?.spec?.holderIdentity).toBe(holder)
+      expect(wire.requests.slice(before).filter(({ method }) => method === 'PUT').length).toBe(tries)
+      const warnings = lines.filter((line) => line.includes('lease not released'))
+      expect(warnings.length).toBe(holder === '' ? 0 : 1)
+      if (warnings[0]) expect(JSON.parse(warnings[0])).toMatchObject({ lease: 'work', level: 'warn' })
+    }
+  })
+
+  it('asks nothing of the API when this process never tried to lead', async () => {
+    const { clock, wire } = world()
+    const a = candidate(clock, wire, 'a', { mayCampaign: () => false })
+    await clock.advance(5_000)
+    const before = wire.requests.length
+    const stopped = a.elector.stop()
+    await clock.advance(0)
+    await stopped
+    expect(wire.requests.length).toBe(before)
+  })
+
   it('at shutdown the Lease is emptied, and the next leads within one retry', async () => {
     const { clock, wire } = world()
     const a = candidate(clock, wire, 'a')
@@ -330,9 +440,10 @@ describe('release', () => {
     expect(wire.lease()?.spec?.holderIdentity).toBe('a')
   })
 
-  it('gives up after 2 s when the API hangs; a second stop is the same stop', async () => {
+  it('gives up after 2 s when the API hangs, and says so; a second stop is the same stop', async () => {
     const { clock, wire } = world()
-    const a = candidate(clock, wire, 'a')
+    const lines: string[] = []
+    const a = candidate(clock, wire, 'a', { log: silentLog(lines) })
     await clock.advance(0)
     a.trouble = { lost: 'there' }
     const stopped = a.elector.stop()
@@ -340,6 +451,7 @@ describe('release', () => {
     await clock.advance(2_000)
     await stopped
     expect(a.elector.isLeader()).toBe(false)
+    expect(lines.at(-1)).toContain('Releasing the Lease took longer than 2000 ms')
   })
 })
 

@@ -157,6 +157,66 @@ describe('tasks of the leader', () => {
     expect(a.elector.isLeader()).toBe(true)
   })
 
+  it('says which task failed or was abandoned, once, and nothing of one that fails after its term', async () => {
+    const clock = virtualClock()
+    const wire = leaseWire(clock)
+    const lines: string[] = []
+    const a = candidate(clock, wire, 'a')
+    leaderTasks({
+      leadership: a.elector,
+      clock,
+      log: silentLog(lines),
+      stopTimeoutMs: stopTimeoutMs(timing),
+      tasks: [
+        { name: 'stuck', run: () => new Promise<void>(() => {}) },
+        {
+          name: 'late',
+          run: async (signal) => {
+            await waitFor(signal)
+            throw signal.reason
+          },
+        },
+        {
+          name: 'weak',
+          run: async (signal) => {
+            if (!lines.some((line) => line.includes('too weak'))) throw new Error('too weak')
+            await waitFor(signal)
+          },
+        },
+      ],
+    })
+    for (let term = 0; term < 3; term++) {
+      a.trouble = {}
+      await clock.advance(10_000)
+      a.trouble = { status: 500 }
+      await clock.advance(20_000)
+    }
+    expect(a.counts.lost).toBe(3)
+    const said = lines.map((line) => JSON.parse(line)).map(({ task, msg }) => `${task}: ${msg}`)
+    expect(said).toEqual(['weak: leader task failed', 'stuck: leader task abandoned: it did not end in time'])
+  })
+
+  it('the reason of the signal tells that the term has ended', async () => {
+    const { clock, process } = world()
+    let reason: unknown
+    const a = process('a', async (signal) => {
+      await waitFor(signal)
+      reason = signal.reason
+    })
+    await clock.advance(1_000)
+    await a.tasks.stop()
+    expect(reason).toMatchObject({ name: 'TermEnded', message: 'This process no longer leads' })
+    // And after the stop no term begins any more.
+    a.campaign.trouble = { status: 500 }
+    await clock.advance(20_000)
+    a.campaign.trouble = {}
+    reason = undefined
+    await clock.advance(20_000)
+    a.kill()
+    await clock.advance(20_000)
+    expect(reason).toBeUndefined()
+  })
+
   it('stop waits for the tasks, tells which it abandoned, and a second stop is the same stop', async () => {
     const { clock, process } = world()
     const a = process('a', () => new Promise<void>(() => {}))

@@ -112,6 +112,7 @@ describe("another holder's record", () => {
     ['a spec of a wrong type', 'x'],
     ['an empty holder', { holderIdentity: '' }],
     ['a holder of a wrong type', { holderIdentity: 5, leaseTransitions: -3 }],
+    ['a count of a wrong type', { holderIdentity: '', leaseTransitions: '7' }],
     ['null fields', { holderIdentity: null, renewTime: null, leaseTransitions: null }],
   ])('a Lease with %s is free, and what is written is well formed', (_, spec) => {
     const lease = { metadata: { name: 'work', resourceVersion: '7' }, spec } as policy.Lease
@@ -154,7 +155,22 @@ describe('our own record', () => {
   const led = policy.wrote(tried, stored, 100, settings)
 
   it('is created with a resourceVersion, so that a lost race is a conflict', () => {
-    expect(first.lease.metadata?.resourceVersion).toBe('1')
+    expect(first.lease).toMatchObject({
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: 'work', namespace: 'test', resourceVersion: '1' },
+    })
+  })
+
+  it('a renewal is no new acquisition; a try on another version is one', () => {
+    const renewal = policy.decide(led, settings, 200, wall)
+    expect(policy.attempted(led, renewal)).toBe(led)
+    const freed = policy.saw(led, leaseOf({ holderIdentity: '' }, '9'), 5_000, settings)
+    const later = new Date(wall.getTime() + 5_000)
+    expect(policy.decide(freed, settings, 5_000, later)).toMatchObject({
+      kind: 'acquire',
+      lease: { spec: { acquireTime: '2026-03-04T05:06:12.089000Z' } },
+    })
   })
 
   it('belief counts from when the write was sent, and the deadline itself is no longer leading', () => {
