@@ -209,7 +209,7 @@ function comparedMaps(before: unknown, after: unknown, node: SchemaNode): Compar
   const found = comparison()
   for (const name of new Set([...Object.keys(old), ...Object.keys(now)]))
     found.add(`f:${name}`, compared(old[name], now[name], fieldNode(node, name) ?? anything))
-  return found
+  return found.sets
 }
 
 function comparedLists(before: unknown, after: unknown, node: SchemaNode): Comparison {
@@ -221,7 +221,7 @@ function comparedLists(before: unknown, after: unknown, node: SchemaNode): Compa
     const isSingle = olds.length <= 1 && nows.length <= 1
     found.add(step, isSingle ? compared(olds[0], nows[0], items) : comparedDuplicates(olds, nows, items))
   }
-  return found
+  return found.sets
 }
 
 /**
@@ -245,7 +245,7 @@ function comparison() {
     for (const which of ['added', 'modified', 'removed'] as const)
       if (!isEmptySet(below[which])) sets[which].children.set(step, below[which])
   }
-  return { ...sets, add }
+  return { sets, add }
 }
 
 const setToFill = () => ({ member: false, children: new Map<string, FieldSet>() })
