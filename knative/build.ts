@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { build, type Metafile, type Plugin } from 'esbuild'
 import { objectEvent } from '../shared/cloudevents/envelope.ts'
-import { binaryOf } from '../shared/cloudevents/wire.ts'
+import { binaryOf } from '../shared/cloudevents/write.ts'
 
 /**
  * `npm run build` (`node knative/build.ts [FOLDER]`): bundles what the image runs into dist/, or another folder.

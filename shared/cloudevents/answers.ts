@@ -1,7 +1,6 @@
 import { isObject } from '../kinds/object.ts'
 import { cutToBytes } from '../kinds/text.ts'
 import type { CloudEvent } from './event.ts'
-import { binaryOf } from './wire.ts'
 
 /**
  * The answers that a function gives to a broker. Knative delivers again after 5xx, 404, 408, 409, 429 and no answer;
@@ -66,12 +65,14 @@ export function isAnswer(value: unknown): value is Answer {
   return value.status === 204 || (statusesWithMessage.has(value.status) && typeof value.message === 'string')
 }
 
-/** The HTTP answer. Throws a TypeError for a 200 whose event lacks what makes it one. */
-export function responseOf(answer: Answer): Response {
+/** The HTTP answer. Rejects with a TypeError for a 200 whose event lacks what makes it one. */
+export async function responseOf(answer: Answer): Promise<Response> {
   if (answer.status === 204) return new Response(null, { status: 204 })
   if (answer.status === 200) {
     const { specversion, id, source, type } = answer.event
     if (specversion !== '1.0' || !id || !source || !type) throw new TypeError('The reply is not a CloudEvent')
+    // With the first event only: a cold start shall not pay for it.
+    const { binaryOf } = await import('./write.ts')
     const { headers, body } = binaryOf(answer.event)
     return new Response(body as string | Uint8Array<ArrayBuffer> | null, { status: 200, headers })
   }

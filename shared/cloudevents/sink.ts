@@ -4,7 +4,6 @@ import { type Clock, TimeoutError, withTimeout } from '../clock.ts'
 import { type Fetch, type HttpPool, httpPool } from '../http-pool.ts'
 import type { CloudEvent } from './event.ts'
 import type { SinkConfig } from './sink-config.ts'
-import { binaryOf } from './wire.ts'
 
 /** Where events are sent to. */
 export interface Sink {
@@ -73,6 +72,8 @@ export function sink(options: SinkOptions): Sink {
   const token = tokenReader(options.tokenFile, clock)
 
   async function once(event: CloudEvent, signal: AbortSignal): Promise<Omit<SinkAnswer, 'resets'>> {
+    // With the first event only: a cold start shall not pay for it.
+    const { binaryOf } = await import('./write.ts')
     const { headers, body } = binaryOf(overridden(event, options.extensions))
     const bearer = await token()
     const response = await send(url, {

@@ -7,7 +7,8 @@ import {
   resyncRequest,
 } from '../../shared/cloudevents/envelope.ts'
 import { attributesOf } from '../../shared/cloudevents/event.ts'
-import { binaryOf, readEvent } from '../../shared/cloudevents/wire.ts'
+import { readEvent } from '../../shared/cloudevents/wire.ts'
+import { binaryOf } from '../../shared/cloudevents/write.ts'
 
 const owner: OwnerRef = {
   apiVersion: 'neiam.org/v1',

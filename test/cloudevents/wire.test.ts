@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type CloudEvent, UnreadableEvent } from '../../shared/cloudevents/event.ts'
 import { parseSubject } from '../../shared/cloudevents/subject.ts'
-import { binaryOf, looksLikeEvent, readEvent, structuredOf } from '../../shared/cloudevents/wire.ts'
+import { looksLikeEvent, readEvent } from '../../shared/cloudevents/wire.ts'
+import { binaryOf, structuredOf } from '../../shared/cloudevents/write.ts'
 
 const subject = '/apis/neiam.org/v1/namespaces/shop/mutations/web'
 const minimal = { specversion: '1.0', id: 'i', source: '/s', type: 't' }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { objectEvent } from '../../shared/cloudevents/envelope.ts'
-import { binaryOf } from '../../shared/cloudevents/wire.ts'
+import { binaryOf } from '../../shared/cloudevents/write.ts'
 import { type FunctionProcess, functionProcess } from '../support/process.ts'
 import { rawConnection, statusOf } from '../support/socket.ts'
 
