@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import type { StoredObject } from '../kinds/object.ts'
 import type { Registry } from './resources.ts'
 import type { Store } from './store.ts'
 
@@ -7,6 +8,11 @@ export interface ServerContext {
   store: Store
   registry: Registry
   clock: Clock
+  /**
+   * New custom resources whose status is but its default: the real server has not stored that yet, so the next write of the
+   * object counts as one even when it changes nothing.
+   */
+  unwritten: WeakSet<StoredObject>
 }
 
 /** A moment as the API stamps it: RFC 3339 in whole seconds. */

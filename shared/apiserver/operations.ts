@@ -44,7 +44,9 @@ export function createObject(
   if (object.metadata?.resourceVersion)
     throw internalError('resourceVersion should not be set on objects to be created', '')
   if (options.dryRun) return created as StoredObject
-  return ctx.store.put(resource.storage, key, created as StoredObject)
+  const stored = ctx.store.put(resource.storage, key, created as StoredObject)
+  if (resource.customSchema && resource.hasStatus && stored.status !== undefined) ctx.unwritten.add(stored)
+  return stored
 }
 
 function withNewMetadata(
@@ -125,7 +127,7 @@ export function updateObject(
     if (!options.dryRun) ctx.store.remove(resource.storage, key)
     return next as StoredObject
   }
-  if (isDeepStrictEqual(next, live)) return live
+  if (isDeepStrictEqual(next, live) && !ctx.unwritten.has(live)) return live
   return options.dryRun ? (next as StoredObject) : ctx.store.put(resource.storage, key, next as StoredObject)
 }
 

@@ -72,7 +72,12 @@ export function apiServer(options: ApiServerOptions = {}): ApiServer {
   const { historyLengthMax, dataFolder } = options
   const recovered = dataFolder === undefined ? undefined : recover(dataFolder)
   const store = createStore({ historyLengthMax, ...(recovered && { recovered }) })
-  const ctx: ServerContext = { store, registry: createRegistry(builtInResources()), clock }
+  const ctx: ServerContext = {
+    store,
+    registry: createRegistry(builtInResources()),
+    clock,
+    unwritten: new WeakSet(),
+  }
   if (dataFolder !== undefined) store.subscribe('*', journal(dataFolder))
   const controllers = startControllers(ctx, options)
   createNamespaces(ctx)

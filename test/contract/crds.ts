@@ -111,6 +111,17 @@ export function crdContract({ api, it }: Part): void {
     expect(managers).toEqual(['', 'status'])
   })
 
+  it('a status that is but its default is stored by the next write, even one that changes nothing', async () => {
+    const { body } = await api().post(base, widget('default', { size: 1 }))
+    const [first, second] = [
+      await api().patch(`${base}/default`, {}),
+      await api().patch(`${base}/default`, {}),
+    ]
+    const version = (object: typeof body) => object.metadata?.resourceVersion
+    expect(version(first.body)).not.toBe(version(body))
+    expect(second.body).toEqual(first.body)
+  })
+
   it('a PUT of the object, and of its status, names the version it is based on', async () => {
     const { body } = await api().post(base, widget('based', { size: 1 }))
     const message = `widgets.${widgetGroup} "based" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`
