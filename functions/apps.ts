@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8'
 import type { Hono } from 'hono'
 import { version } from '../shared/version.ts'
 import type { FunctionConfig } from './config.ts'
@@ -55,6 +56,8 @@ async function resyncApp(ctx: FunctionContext, config: FunctionConfig): Promise<
 
 async function watcherApp(ctx: FunctionContext, config: FunctionConfig): Promise<App> {
   if (!config.sink) throw new Error('The watcher needs K_SINK, where its events go')
+  // It runs always and does little: without this V8 lets its heap grow to several times of what lives in it.
+  setFlagsFromString('--optimize-for-size')
   const [{ watcherApp: make }, { sink }] = await Promise.all([
     import('./watcher.ts'),
     import('../shared/cloudevents/sink.ts'),

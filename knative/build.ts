@@ -12,13 +12,18 @@ import { binaryOf } from '../shared/cloudevents/write.ts'
  *
  * - `main.js NAME` runs one function; it switches V8's compile cache on and loads the rest.
  * - `app.js` is all that a function needs in a pod: one file, since each module read costs time at a cold start.
- * - `client-node.js` is what reads a kubeconfig: heavy, and never needed in a pod, so loaded on demand.
+ * - `client-node.js` is what reads a kubeconfig, and `undici.js` what goes through its proxy: heavy, and never needed in a
+ *   pod, so loaded on demand.
  * - `cache/` is the compile cache, filled by running the function once, with one event.
  */
 
 const root = join(import.meta.dirname, '..')
 const dist = resolve(process.argv[2] ?? join(root, 'dist'))
-const clientNode = '@kubernetes/client-node'
+/** What only a kubeconfig needs, the file that it goes to, and what is used of it. */
+const onDemand: Record<string, { file: string; names: string }> = {
+  '@kubernetes/client-node': { file: 'client-node.js', names: 'KubeConfig' },
+  undici: { file: 'undici.js', names: 'fetch, ProxyAgent, Socks5ProxyAgent' },
+}
 const warmUpTimeoutMs = 30_000
 
 const common = {
@@ -38,10 +43,8 @@ const common = {
 const apart: Plugin = {
   name: 'on demand',
   setup(build) {
-    build.onResolve({ filter: new RegExp(`^${clientNode}$`) }, () => ({
-      path: './client-node.js',
-      external: true,
-    }))
+    for (const [name, { file }] of Object.entries(onDemand))
+      build.onResolve({ filter: new RegExp(`^${name}$`) }, () => ({ path: `./${file}`, external: true }))
   },
 }
 
@@ -54,11 +57,13 @@ await import('./app.js')
 async function bundle(): Promise<Metafile[]> {
   const results = await Promise.all([
     build({ ...common, entryPoints: ['functions/main.ts'], outfile: join(dist, 'app.js'), plugins: [apart] }),
-    build({
-      ...common,
-      stdin: { contents: `export { KubeConfig } from '${clientNode}'`, resolveDir: root },
-      outfile: join(dist, 'client-node.js'),
-    }),
+    ...Object.entries(onDemand).map(([name, { file, names }]) =>
+      build({
+        ...common,
+        stdin: { contents: `export { ${names} } from '${name}'`, resolveDir: root },
+        outfile: join(dist, file),
+      }),
+    ),
   ])
   return results.map(({ metafile }) => metafile)
 }

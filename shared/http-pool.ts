@@ -71,11 +71,22 @@ function send(
   if (body !== undefined) headers['content-length'] = String(body.byteLength)
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted()
-    const outgoing = request(url, { ...options, method, headers, ...(signal && { signal }) })
-    outgoing.on('error', (error) => reject(signal?.aborted ? signal.reason : error))
+    const outgoing = request(url, { ...options, method, headers })
+    let answer: IncomingMessage | undefined
+    const onAbort = () => {
+      // The answer first, so that whoever reads its body learns the reason and not only that it broke off.
+      answer?.destroy(signal?.reason)
+      outgoing.destroy(signal?.reason)
+    }
+    signal?.addEventListener('abort', onAbort, { once: true })
+    outgoing.on('close', () => signal?.removeEventListener('abort', onAbort))
+    outgoing.on('error', reject)
     outgoing.on('response', (incoming) => {
-      const isRedirect =
-        incoming.headers.location !== undefined && Math.trunc((incoming.statusCode ?? 0) / 100) === 3
+      answer = incoming
+      // Whoever reads the body learns of it there; a body that nobody reads must not end the process.
+      incoming.on('error', () => {})
+      const status = incoming.statusCode ?? 0
+      const isRedirect = incoming.headers.location !== undefined && status >= 300 && status < 400
       if (isRedirect && init.redirect === 'error') {
         incoming.destroy()
         reject(new TypeError('The answer is a redirect, and none is followed'))

@@ -1,11 +1,12 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { build } from 'esbuild'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { systemClock } from '../../shared/clock.ts'
 import { fieldManager, mutations, ownerLabel } from '../../shared/kinds/mutants.ts'
 import { deployments, namespaces, type StoredObject } from '../../shared/kinds/object.ts'
@@ -79,22 +80,11 @@ async function createFamily(client: KubeClient, name: string): Promise<void> {
     )
 }
 
+/** The bundle that the image runs. */
 async function bundled(folder: string): Promise<string> {
-  const banner = "import{createRequire}from'node:module';const require=createRequire(import.meta.url);"
-  await build({
-    entryPoints: [new URL('./watcher-in-pod.ts', import.meta.url).pathname],
-    outdir: folder,
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    // What is imported only in some cases stays a file of its own.
-    splitting: true,
-    platform: 'node',
-    format: 'esm',
-    minify: true,
-    banner: { js: banner },
-    logLevel: 'error',
-  })
-  return join(folder, 'watcher-in-pod.mjs')
+  const program = fileURLToPath(new URL('../../knative/build.ts', import.meta.url))
+  await promisify(execFile)(process.execPath, [program, join(folder, 'dist')])
+  return join(folder, 'dist', 'main.js')
 }
 
 const plane = await startControlPlane({ binaries: await binaries(console.log), controllers: [] })
@@ -114,8 +104,7 @@ try {
     env: {
       KUBERNETES_SERVICE_HOST: hostname,
       KUBERNETES_SERVICE_PORT: port,
-      BENCH_FOLDER: folder,
-      NODE_OPTIONS: process.env.WATCHER_NODE_OPTIONS ?? '',
+      SERVICE_ACCOUNT_FOLDER: folder,
       K_SINK: `http://127.0.0.1:${(sink.address() as AddressInfo).port}`,
       POD_NAMESPACE: 'bench',
       PORT: '0',
