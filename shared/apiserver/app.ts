@@ -1,6 +1,7 @@
 import { type Context, Hono } from 'hono'
 import { shapedObject, shapeOf } from './answers.ts'
 import { admit, type Door } from './auth.ts'
+import { compressed } from './compression.ts'
 import type { ServerContext } from './context.ts'
 import {
   aggregated,
@@ -137,7 +138,7 @@ async function answerTo(ctx: ServerContext, ask: WriteAsk, stop: AbortSignal): P
     case 'get':
       return jsonOf(getObject(ctx, target, url, shape))
     case 'list':
-      return jsonOf(listObjects(ctx, target, url, shape))
+      return compressed(request, jsonOf(listObjects(ctx, target, url, shape)))
     case 'watch': {
       const stream = watchObjects(ctx, target, url, shape, stop)
       const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache, private' }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { KubeObject, StoredObject } from '../kinds/object.ts'
+import { isObject, type KubeObject, type StoredObject } from '../kinds/object.ts'
 import { fieldAt } from './resources.ts'
 
 /** A pod template that was rolled out: what a ReplicaSet stands for. */
@@ -54,6 +54,23 @@ export function rolloutStatus(
     conditions,
   }
   return { ...deployment, metadata: { ...deployment.metadata, annotations }, status }
+}
+
+/** A paused Deployment is taken note of, and its rollout stands still. */
+export function pausedStatus(deployment: StoredObject, now: string): KubeObject {
+  const status = isObject(deployment.status) ? deployment.status : {}
+  const conditions = (Array.isArray(status.conditions) ? status.conditions : []) as Condition[]
+  const others = conditions.filter(({ type }) => type !== 'Progressing')
+  const paused: Condition = {
+    type: 'Progressing',
+    status: 'Unknown',
+    lastUpdateTime: now,
+    lastTransitionTime: now,
+    reason: 'DeploymentPaused',
+    message: 'Deployment is paused',
+  }
+  const observedGeneration = deployment.metadata.generation
+  return { ...deployment, status: { ...status, observedGeneration, conditions: [...others, paused] } }
 }
 
 interface Counts {

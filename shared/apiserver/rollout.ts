@@ -2,7 +2,7 @@ import type { KubeObject, StoredObject } from '../kinds/object.ts'
 import { type ServerContext, stampOf } from './context.ts'
 import { updateObject } from './operations.ts'
 import { fieldAt, keyOf } from './resources.ts'
-import { type Phase, rolloutStatus, type Template, templateOf } from './rollout-status.ts'
+import { type Phase, pausedStatus, rolloutStatus, type Template, templateOf } from './rollout-status.ts'
 import { ApiError } from './status.ts'
 
 export interface RolloutOptions {
@@ -56,30 +56,39 @@ interface Rollout {
 async function roll(ctx: ServerContext, deployment: StoredObject, rollout: Rollout): Promise<void> {
   const { options, signal, templates } = rollout
   if (signal.aborted) return
+  if (fieldAt(deployment, ['spec', 'paused']) === true) return report(ctx, deployment, pausedStatus)
   const { uid } = deployment.metadata
   const before = templates.get(uid)
   const template = templateOf(deployment, before)
   templates.set(uid, template)
-  report(ctx, deployment, template, template === before ? 'scaling' : 'updating')
+  const reach = (phase: Phase) =>
+    report(ctx, deployment, (current, now) => rolloutStatus(current, template, phase, now))
+  reach(template === before ? 'scaling' : 'updating')
   const isReady = options.becomesReady?.(deployment) ?? true
   const deadlineSeconds = Number(
     fieldAt(deployment, ['spec', 'progressDeadlineSeconds']) ?? defaultDeadlineSeconds,
   )
   const waitMs = isReady ? (options.delayMs ?? 0) : deadlineSeconds * 1000
   if (waitMs > 0) await ctx.clock.sleep(waitMs, signal)
-  report(ctx, deployment, template, isReady ? 'done' : 'failed')
+  reach(isReady ? 'done' : 'failed')
 }
 
 /** Writes the status, unless the Deployment has gone on to another generation, whose rollout reports for itself. */
-function report(ctx: ServerContext, deployment: StoredObject, template: Template, phase: Phase): void {
+function report(
+  ctx: ServerContext,
+  deployment: StoredObject,
+  change: (current: StoredObject, now: string) => KubeObject,
+): void {
   const { namespace, name, uid, generation } = deployment.metadata
   const resource = ctx.registry.findStorage(storage)
   const live = resource && ctx.store.get(storage, keyOf(resource, namespace, name))
   if (!live || live.metadata.uid !== uid || live.metadata.generation !== generation) return
   const now = stampOf(ctx.clock.now())
-  const change = (current: StoredObject) => rolloutStatus(current, template, phase, now)
   try {
-    updateObject(ctx, resource, { namespace, name }, change, { manager, subresource: 'status' })
+    updateObject(ctx, resource, { namespace, name }, (current) => change(current, now), {
+      manager,
+      subresource: 'status',
+    })
   } catch (error) {
     // Removed meanwhile.
     if (!(error instanceof ApiError)) throw error
