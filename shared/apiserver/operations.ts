@@ -7,6 +7,7 @@ import { type ApiResource, keyOf } from './resources.ts'
 import {
   alreadyExists,
   badRequest,
+  type Cause,
   cause,
   conflict,
   failure,
@@ -96,12 +97,28 @@ export function admitNamespace(
   })
 }
 
-function check(resource: ApiResource, object: KubeObject, live: KubeObject | undefined): void {
+function check(
+  resource: ApiResource,
+  object: KubeObject,
+  live: KubeObject | undefined,
+  subresource?: string,
+): void {
   const { rules } = resource
-  const causes = [...metadataCauses(object, live, rules.nameErrors), ...rules.validate(object, live)]
+  const own = rules.validate(object, live)
+  // The real server holds a custom resource's status by itself to its schema, so its messages name what is in it.
+  const isStatus = subresource === 'status' && rules.isTyped
+  const causes = [
+    ...metadataCauses(object, live, rules.nameErrors),
+    ...(isStatus ? own.map(withinStatus) : own),
+  ]
   // The real server checks Events of either group as core ones.
   const named = resource.storage === 'events.events.k8s.io' ? { ...resource, group: '' } : resource
   if (causes.length > 0) throw invalid(named, object.metadata?.name ?? '', causes)
+}
+
+function withinStatus(one: Cause): Cause {
+  const message = one.message.replace(/: status\.?(\S*) in body /, ': $1 in body ')
+  return { ...one, message }
 }
 
 /**
@@ -121,7 +138,7 @@ export function updateObject(
   const changed = change(live)
   checkVersion(resource, place, changed, live, options)
   const prepared = prepareUpdate(resource, changed, live, options.subresource)
-  check(resource, prepared, live)
+  check(resource, prepared, live, options.subresource)
   const next = recordManager(ctx, resource, live, prepared, options)
   if (isFinished(next)) {
     if (!options.dryRun) ctx.store.remove(resource.storage, key)

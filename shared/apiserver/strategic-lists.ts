@@ -30,8 +30,22 @@ export function mergedList(
   if ([...original, ...patch].every(isObject))
     return mergedMaps(original as Fields[], patch as Fields[], field, mergeMaps)
   if ([...original, ...patch].some((item) => typeof item === 'object')) throw patchRejected()
-  const list = ordered([...new Set([...original, ...patch])], patch, original, undefined)
-  return { list, order: original }
+  const merged = deduplicated([...original, ...patch])
+  // With nothing to add the server works on the living list itself, and then takes its order for the one before.
+  const order = patch.length === 0 ? merged : original
+  return { list: ordered(merged, patch, order, undefined), order }
+}
+
+/** The server puts the last item in the place of one that stood before. */
+function deduplicated(items: unknown[]): unknown[] {
+  const out = [...items]
+  for (let i = 0; i < out.length; i++)
+    for (let j = i + 1; j < out.length; j++) {
+      if (out[j] !== out[i]) continue
+      const last = out.pop()
+      if (j < out.length) out[j--] = last
+    }
+  return out
 }
 
 function mergedMaps(

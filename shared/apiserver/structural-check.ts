@@ -157,6 +157,8 @@ export function duplicateCauses(value: unknown, schema: Structural, path: string
     return value.flatMap((item, index) => {
       const inner = schema.items ? duplicateCauses(item, schema.items, `${path}[${index}]`) : []
       if (!isSet && !keyed) return inner
+      if (keyed && !isObject(item))
+        return [cause.invalid(`${path}[${index}]`, item, 'must be an object for an array of list-type map')]
       const key = keyed ? keysOf(item, keyed) : item
       const isSeen = seen.some((other) => isDeepStrictEqual(other, key))
       seen.push(key)

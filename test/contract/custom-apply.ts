@@ -41,4 +41,14 @@ export function customApplyContract({ api, it }: Part): void {
     )
     expect(code).toBe(201)
   })
+
+  it('what is wrong with a status is told from within it', async () => {
+    await api().post(base, gizmo('told', { size: 1 }))
+    const answer = await api().patch(`${base}/told/status`, { status: { replicas: 'x' } })
+    expect(answer.body).toHaveProperty('details.causes.0', {
+      reason: 'FieldValueTypeInvalid',
+      message: 'Invalid value: "string": replicas in body must be of type integer: "string"',
+      field: 'status.replicas',
+    })
+  })
 }

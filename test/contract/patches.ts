@@ -194,6 +194,17 @@ export function patchContract({ api, it }: Part): void {
     expect((await patchedMap(patch, types.strategic)).body.metadata?.finalizers).toEqual(['x.io/b'])
   })
 
+  it('strategic patch with nothing to add to a set still makes each of its members single', async () => {
+    const path = `${maps}/doubled`
+    await api().post(
+      maps,
+      configMap('doubled', { metadata: { finalizers: ['x.io/a', 'x.io/a', 'x.io/b', 'x.io/c'] } }),
+    )
+    const { body } = await api().patch(path, { metadata: { finalizers: [] } }, types.strategic)
+    expect(body.metadata?.finalizers).toEqual(['x.io/a', 'x.io/c', 'x.io/b'])
+    await api().patch(path, { metadata: { finalizers: null } })
+  })
+
   it('strategic patch: an entry without its merge key is a 500', async () => {
     expect(refusal(await patchedDeployment({ containers: [{ image: 'x' }] }))).toMatchObject({ code: 500 })
   })
