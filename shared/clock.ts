@@ -82,3 +82,20 @@ export async function withTimeout<T>(
     parent?.removeEventListener('abort', onParentAbort)
   }
 }
+
+/** What `promise` gives; throws `signal.reason` as soon as `signal` is aborted, though `promise` goes on. */
+export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  // Whatever comes of it later has been given up.
+  if (signal.aborted) promise.catch(() => {})
+  signal.throwIfAborted()
+  let onAbort = () => {}
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { systemClock, TimeoutError, withTimeout } from '../shared/clock.ts'
+import { systemClock, TimeoutError, untilAborted, withTimeout } from '../shared/clock.ts'
 import { settle, virtualClock } from './support/clock.ts'
 
 describe('withTimeout', () => {
@@ -32,5 +32,21 @@ describe('withTimeout', () => {
 describe('systemClock.sleep', () => {
   it('rejects with the reason of a signal that is already aborted', async () => {
     await expect(systemClock.sleep(1, AbortSignal.abort(new Error('no')))).rejects.toThrow('no')
+  })
+})
+
+describe('untilAborted', () => {
+  it('gives what the promise gives, or the reason of the signal when that comes first', async () => {
+    const { signal } = new AbortController()
+    expect(await untilAborted(Promise.resolve(7), signal)).toBe(7)
+    const stop = new AbortController()
+    const waiting = untilAborted(new Promise(() => {}), stop.signal)
+    stop.abort(new Error('stopped'))
+    await expect(waiting).rejects.toThrow('stopped')
+  })
+
+  it('a rejection that comes after the end is nobody’s', async () => {
+    const late = Promise.reject(new Error('late'))
+    await expect(untilAborted(late, AbortSignal.abort(new Error('stopped')))).rejects.toThrow('stopped')
   })
 })

@@ -156,4 +156,9 @@ describe('the size of things', () => {
       .filter(({ lines }) => lines > linesMax)
     expect(long).toEqual([])
   })
+  it('a source file is not left without an importer', () => {
+    const doors = /^(functions\/|knative\/|shared\/local\/(?:run|tether)\.ts|shared\/(?:runtime|apiserver)\/)/
+    const imported = new Set(tracked.flatMap(importsOf))
+    expect(sources.filter((file) => !imported.has(file) && !doors.test(file))).toEqual([])
+  })
 })

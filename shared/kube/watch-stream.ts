@@ -1,4 +1,4 @@
-import { type Clock, TimeoutError } from '../clock.ts'
+import { type Clock, TimeoutError, untilAborted } from '../clock.ts'
 import type { KubeObject, Status } from '../kinds/object.ts'
 import { answerError, connectionError, statusError } from './answers.ts'
 import { KubeError } from './errors.ts'
@@ -40,7 +40,7 @@ export async function* readWatch(stream: WatchStream): AsyncGenerator<WatchEvent
   const idle = idleTimer(clock, connection)
   try {
     idle.restart(openTimeoutMs)
-    const response = await orAborted(stream.open(connection.signal), connection.signal)
+    const response = await untilAborted(stream.open(connection.signal), connection.signal)
     if (!response.ok) throw answerError(what, response, await response.json().catch(() => undefined))
     stream.onOpen?.()
     idle.restart(stream.idleTimeoutMs)
@@ -53,20 +53,6 @@ export async function* readWatch(stream: WatchStream): AsyncGenerator<WatchEvent
     idle.stop()
     signal?.removeEventListener('abort', onAbort)
     connection.abort()
-  }
-}
-
-/** The abort must count even for a wire that does not listen to it. */
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let onAbort = () => {}
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-  })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
   }
 }
 

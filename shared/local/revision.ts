@@ -1,4 +1,4 @@
-import { type Clock, TimeoutError, withTimeout } from '../clock.ts'
+import { type Clock, TimeoutError, untilAborted, withTimeout } from '../clock.ts'
 import { gate } from './gate.ts'
 import { becomesReady, type Instance, type Send, startInstance } from './instance.ts'
 import type { RunningProcess } from './process.ts'
@@ -219,19 +219,4 @@ type Told =
 
 function emptyAnswer(status: number): Response {
   return new Response(null, { status })
-}
-
-/** Waits for `promise`, but no longer than until `signal` is aborted. */
-async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  let onAbort = () => {}
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-  })
-  try {
-    return await Promise.race([promise, aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, untilAborted } from '../clock.ts'
 import type { CloudEvent } from '../cloudevents/event.ts'
 import type { Sink } from '../cloudevents/sink.ts'
 import type { Logger } from '../log.ts'
@@ -105,8 +105,8 @@ export function forwarder(options: ForwarderOptions): Forwarder {
 
   return {
     async send(event) {
-      while (inSlots.size >= concurrency) await orAborted(Promise.race(inSlots), signal)
-      while (isSlow.size >= slowMax) await orAborted(Promise.race(isSlow), signal)
+      while (inSlots.size >= concurrency) await untilAborted(Promise.race(inSlots), signal)
+      while (isSlow.size >= slowMax) await untilAborted(Promise.race(isSlow), signal)
       signal.throwIfAborted()
       if (failuresInRow >= failuresInRowMax) throw new SinkTrouble('The sink takes no events')
       counts.begun++
@@ -119,19 +119,5 @@ export function forwarder(options: ForwarderOptions): Forwarder {
       while (inSlots.size + isSlow.size > 0) await Promise.all([...inSlots, ...isSlow])
     },
     counts: () => ({ ...counts }),
-  }
-}
-
-async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  let onAbort = () => {}
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-  })
-  try {
-    return await Promise.race([promise, aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
   }
 }
