@@ -19,11 +19,11 @@ export function isEmptySet(set: FieldSet): boolean {
 }
 
 /** The set with one path more. */
-export function withPath(set: FieldSet, path: readonly string[]): FieldSet {
+function withPath(set: FieldSet, path: readonly string[]): FieldSet {
   return union(set, setOfPath(path))
 }
 
-export function setOfPath(path: readonly string[]): FieldSet {
+function setOfPath(path: readonly string[]): FieldSet {
   const [step, ...rest] = path
   if (step === undefined) return leaf
   return { member: false, children: new Map([[step, setOfPath(rest)]]) }

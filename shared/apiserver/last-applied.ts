@@ -7,7 +7,7 @@ import { compared, fieldSetOf } from './typed.ts'
  * How `kubectl apply --server-side` lives with the annotation of its client-side forerunner: what that applied and
  * nobody has changed since is kubectl's own, and an annotation that is there is kept up to date.
  */
-export const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration'
+const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration'
 
 /** The fields of the annotation's object whose values still stand. */
 export function unchangedLastApplied(live: KubeObject, root: SchemaNode): FieldSet {

@@ -1,12 +1,5 @@
 import type { KubeObject, ManagedFieldsEntry } from '../kinds/object.ts'
-import {
-  type FieldSet,
-  fieldSetFrom,
-  fieldsV1Of,
-  isEmptySet,
-  recursiveDifference,
-  union,
-} from './field-set.ts'
+import { type FieldSet, fieldSetFrom, fieldsV1Of, union } from './field-set.ts'
 import { equal } from './typed.ts'
 
 /** Who wrote: a manager, by which operation, in which version, to which subresource. */
@@ -143,16 +136,6 @@ export function capped(managed: Managed): Managed {
 
 function later(a: string | undefined, b: string | undefined): string | undefined {
   return a !== undefined && (b === undefined || a > b) ? a : b
-}
-
-/** Managers that own something below none of `ignored`; the others are gone. */
-export function pruned(managed: Managed, ignored: FieldSet): Managed {
-  const kept = new Map<string, Owned>()
-  for (const [id, owned] of managed) {
-    const set = recursiveDifference(owned.set, ignored)
-    if (!isEmptySet(set)) kept.set(id, { ...owned, set })
-  }
-  return kept
 }
 
 /**

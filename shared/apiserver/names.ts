@@ -14,8 +14,8 @@ const configKeyText = `a valid config key must consist of alphanumeric character
 const envNameText =
   "a valid environment variable name must consist only of printable ASCII characters other than '='"
 
-export const subdomainMax = 253
-export const labelMax = 63
+const subdomainMax = 253
+const labelMax = 63
 const portNameMax = 15
 
 const whole = (pattern: string) => new RegExp(`^(?:${pattern})$`)

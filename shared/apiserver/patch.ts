@@ -1,5 +1,5 @@
 import { isObject, type KubeObject } from '../kinds/object.ts'
-import { type ApiError, badRequest, cause, failure, patchRejected } from './status.ts'
+import { badRequest, failure, patchRejected } from './status.ts'
 import { equal } from './typed.ts'
 
 /** JSON merge patch (RFC 7386) and JSON patch (RFC 6902), as the API server applies them. Nothing given is changed. */
@@ -39,13 +39,6 @@ export function jsonPatch(object: KubeObject, operations: unknown): KubeObject {
   for (const operation of operations) document = applied(document, operation)
   if (!isObject(document)) throw patchRejected()
   return document
-}
-
-/** 422 for a patch whose outcome its kind cannot hold; `why` is what the decoder says. */
-export function unreadableOutcome(patched: KubeObject, why: string): ApiError {
-  const { message, field, reason } = cause.invalid('patch', JSON.stringify(patched), why)
-  const details = { causes: [{ reason, message, field }] }
-  return failure(422, 'Invalid', ` "" is invalid: ${field}: ${message}`, details)
 }
 
 function applied(document: unknown, operation: unknown): unknown {

@@ -100,7 +100,7 @@ function itemError(item: unknown, node: SchemaNode): string | undefined {
 }
 
 /** The name of a JSON value's type in Go. */
-export function goType(value: unknown): string {
+function goType(value: unknown): string {
   if (Array.isArray(value)) return '[]interface {}'
   if (isObject(value)) return 'map[string]interface {}'
   if (typeof value === 'boolean') return 'bool'

@@ -27,7 +27,7 @@ export function isWhole(node: SchemaNode, value: unknown): boolean {
 }
 
 /** Both sides null, absent or empty: compared and merged as one value, so that null and `{}` stay apart. */
-export function areEmpty(...values: unknown[]): boolean {
+function areEmpty(...values: unknown[]): boolean {
   return values.every((value) => value === undefined || value === null || sizeOf(value) === 0)
 }
 
@@ -37,7 +37,7 @@ export function sizeOf(value: unknown): number {
 }
 
 /** The items of a list by path element, in order; several under one element are duplicates. */
-export function itemsByStep(node: SchemaNode, list: unknown): Map<string, unknown[]> {
+function itemsByStep(node: SchemaNode, list: unknown): Map<string, unknown[]> {
   const items = new Map<string, unknown[]>()
   for (const item of Array.isArray(list) ? list : []) {
     const step = itemStep(node, item)

@@ -78,8 +78,8 @@ function initCauses(field: string, container: Fields, list: string): Cause[] {
 }
 
 const portMax = 65535
-export const portText = `must be between 1 and ${portMax}, inclusive`
-export const isPort = (value: unknown): boolean => typeof value === 'number' && value >= 1 && value <= portMax
+const portText = `must be between 1 and ${portMax}, inclusive`
+const isPort = (value: unknown): boolean => typeof value === 'number' && value >= 1 && value <= portMax
 
 function portsCauses(field: string, ports: Fields[]): Cause[] {
   const at = (place: number, name: string) => `${field}[${place}].${name}`
