@@ -1,5 +1,4 @@
-import { chmod, mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
@@ -8,12 +7,13 @@ import { systemClock } from '../../shared/clock.ts'
 import { kubeClient } from '../../shared/kube/client.ts'
 import { connect } from '../../shared/kube/connect.ts'
 import { type Api, openApi } from '../../shared/local/api.ts'
+import { newFolder } from '../support/folder.ts'
 
 let folder = ''
 let open: { stop(): Promise<void> }[] = []
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'api-'))
+  folder = newFolder()
 })
 afterEach(async () => {
   await Promise.all(open.map((one) => one.stop()))

@@ -1,13 +1,11 @@
-import { mkdtemp, readdir, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { claim } from '../../shared/local/claim.ts'
-
-const newFolder = () => mkdtemp(join(tmpdir(), 'claim-'))
+import { newFolder } from '../support/folder.ts'
 
 it('a folder is taken and released', async () => {
-  const folder = await newFolder()
+  const folder = newFolder()
   const release = await claim(join(folder, 'new'))
   expect(await readdir(join(folder, 'new'))).toEqual(['pid'])
   await release()
@@ -15,13 +13,13 @@ it('a folder is taken and released', async () => {
 })
 
 it('a folder that a living process has is refused, and the process named', async () => {
-  const folder = await newFolder()
+  const folder = newFolder()
   await writeFile(join(folder, 'pid'), `${process.ppid}\n`)
   await expect(claim(folder)).rejects.toThrow(`pid ${process.ppid}`)
 })
 
 it.each(['4194304000', 'nonsense', ''])('what a killed run left (%j) is taken over', async (text) => {
-  const folder = await newFolder()
+  const folder = newFolder()
   await writeFile(join(folder, 'pid'), text)
   const release = await claim(folder)
   await release()

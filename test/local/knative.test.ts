@@ -1,6 +1,5 @@
-import { mkdtemp, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -9,6 +8,7 @@ import { systemClock } from '../../shared/clock.ts'
 import { type KnativeReport, type LocalKnative, localKnative } from '../../shared/local/knative.ts'
 import { readManifests } from '../../shared/local/manifests.ts'
 import { eventually } from '../support/eventually.ts'
+import { newFolder } from '../support/folder.ts'
 
 const program = fileURLToPath(new URL('./fixtures/function.ts', import.meta.url))
 const ref = (name: string) => ({ ref: { apiVersion: 'serving.knative.dev/v1', kind: 'Service', name } })
@@ -66,7 +66,7 @@ afterEach(async () => {
 
 /** A local Knative of these objects, whose functions are real processes. */
 async function world(...objects: object[]) {
-  const folder = await mkdtemp(join(tmpdir(), 'knative-'))
+  const folder = newFolder()
   await writeFile(join(folder, 'kustomization.yaml'), stringify({ resources: ['all.yaml'] }))
   await writeFile(join(folder, 'all.yaml'), objects.map((object) => stringify(object)).join('---\n'))
   const reports: KnativeReport[] = []

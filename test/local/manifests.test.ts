@@ -1,16 +1,16 @@
-import { mkdtemp, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import { readManifests, readObjects } from '../../shared/local/manifests.ts'
+import { newFolder } from '../support/folder.ts'
 
 const knative = fileURLToPath(new URL('../../knative/', import.meta.url))
 
 /** A kustomization of one file with these objects. */
 async function folderWith(...objects: object[]): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'manifests-'))
+  const folder = newFolder()
   await writeFile(join(folder, 'kustomization.yaml'), stringify({ resources: ['all.yaml'] }))
   await writeFile(join(folder, 'all.yaml'), objects.map((object) => stringify(object)).join('---\n'))
   return folder

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { apiServer } from '../../shared/apiserver/server.ts'
@@ -9,10 +8,11 @@ import { NoClusterError } from '../../shared/kube/connect.ts'
 import { type LinkOptions, linkToCluster } from '../../shared/runtime/cluster-link.ts'
 import { faultyWire } from '../../shared/runtime/faulty-wire.ts'
 import { virtualClock } from '../support/clock.ts'
+import { newFolder } from '../support/folder.ts'
 
-const home = mkdtempSync(join(tmpdir(), 'home-'))
-const emptyHome = mkdtempSync(join(tmpdir(), 'home-'))
-const serviceAccountFolder = mkdtempSync(join(tmpdir(), 'sa-'))
+const home = newFolder()
+const emptyHome = newFolder()
+const serviceAccountFolder = newFolder()
 const fileOf = (name: string, text: string) => {
   const path = join(home, name)
   writeFileSync(path, text)

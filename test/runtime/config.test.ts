@@ -1,13 +1,13 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { configOf, type KubernetesConfigInput, loadConfig } from '../../shared/runtime/config.ts'
 import { ConfigError } from '../../shared/runtime/layers.ts'
+import { newFolder } from '../support/folder.ts'
 
 /** A folder with these files. */
 function folderWith(files: Record<string, string> = {}): string {
-  const folder = mkdtempSync(join(tmpdir(), 'config-'))
+  const folder = newFolder()
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
   return folder
 }

@@ -1,5 +1,4 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
@@ -7,6 +6,7 @@ import type { KubeObject } from '../../shared/kinds/object.ts'
 import { mutantops } from '../../shared/runtime/cli.ts'
 import { configOf, type KubernetesConfigInput } from '../../shared/runtime/config.ts'
 import { type ManifestOptions, manifests, type ShutdownTimes } from '../../shared/runtime/manifests.ts'
+import { newFolder } from '../support/folder.ts'
 
 interface Role extends KubeObject {
   rules: { resources: string[]; resourceNames?: string[]; verbs: string[] }[]
@@ -156,7 +156,7 @@ describe('AC11: the command mutantops manifests', () => {
     const code = await mutantops(args, { env, ...write })
     return { code, out, err }
   }
-  const folder = mkdtempSync(join(tmpdir(), 'config-'))
+  const folder = newFolder()
   writeFileSync(
     join(folder, 'kubernetes.yaml'),
     'leaderElection: { enabled: true, leaseName: work }\nprofiles: { test: { configMaps: { watch: [a] } } }',

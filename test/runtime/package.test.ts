@@ -1,17 +1,16 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { newFolder } from '../support/folder.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 const bin = (name: string) => join(root, 'node_modules/.bin', name)
 
 /** An app in a folder of its own that has installed this package, and knows its built library only. */
-const app = mkdtempSync(join(tmpdir(), 'app-'))
-afterAll(() => rmSync(app, { recursive: true, force: true }))
+const app = newFolder()
 
 const program = `
 import { Hono } from 'hono'

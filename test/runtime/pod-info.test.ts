@@ -1,10 +1,10 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseLabels, podInfo } from '../../shared/runtime/pod-info.ts'
+import { newFolder } from '../support/folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'podinfo-'))
+const folder = newFolder()
 const missing = join(folder, 'missing')
 const fileOf = (name: string, text: string) => {
   const path = join(folder, name)

@@ -1,12 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { newFolder } from './folder.ts'
 
-/** Writes a kubeconfig for a server on the loopback address and gives its path; it goes with the process. */
+/** Writes a kubeconfig for a server on the loopback address and gives its path in a folder of the test file's. */
 export async function writeKubeconfig(url: string, token = 'test'): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'kubeconfig-'))
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const folder = newFolder()
   const path = join(folder, 'config')
   await writeFile(
     path,
