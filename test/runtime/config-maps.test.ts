@@ -141,7 +141,31 @@ describe('AC7, case 47: watching', () => {
     await clock.advance(5_000)
     expect(store.value('settings', 'a')).toBe('2')
     await clock.advance(240_000)
-    expect(lines.filter((line) => line.includes('again')).length).toBe(1)
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      {
+        msg: 'cannot watch the ConfigMap',
+        configMap: 'settings',
+        needs: 'list and watch on configmaps with resourceNames [settings]',
+        err: { code: 403 },
+      },
+      { msg: 'watching the ConfigMap again', configMap: 'settings' },
+    ])
+  })
+
+  it('a deletion and a new one under the same name are both seen by the watch alone', async () => {
+    const { store, clock, wire, put, admin, counts } = await world(['settings'], {
+      settings: { data: { a: '1' } },
+    })
+    await clock.advance(0)
+    await admin.delete(configMaps, { namespace: 'default', name: 'settings' })
+    await clock.advance(100)
+    expect(store.states()).toEqual({ settings: 'missing' })
+    await put('settings', { data: { a: '2' } })
+    await put('other', { data: { a: '3' } })
+    await clock.advance(100)
+    expect(store.value('settings', 'a')).toBe('2')
+    expect(counts).toEqual({ updates: 3, errors: 0 })
+    expect(wire.requests.length).toBe(2)
   })
 
   it('when the list is allowed and the watch is not, it is warned of once all the same, and lists go on', async () => {

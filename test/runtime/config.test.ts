@@ -130,6 +130,8 @@ describe('AC12: variables', () => {
       KUBERNETES__LEADER_ELECTION__ENABLED: 'true',
       KUBERNETES__LEADER_ELECTION__LEASE_NAME: '7',
       KUBERNETES__LEADER_ELECTION__RETRY_PERIOD_SECONDS: '0.5',
+      KUBERNETES__LEADER_ELECTION__LEASE_DURATION_SECONDS: ' 120 ',
+      KUBERNETES__LEADER_ELECTION__RENEW_DEADLINE_SECONDS: '10.25',
       KUBERNETES__LEADER_ELECTION__ROLES: ' web , worker,',
       KUBERNETES__CONFIG_MAPS__WATCH: '',
       KUBERNETES_SERVICE_HOST: 'not ours',
@@ -138,7 +140,14 @@ describe('AC12: variables', () => {
     expect(config).toMatchObject({
       required: true,
       events: false,
-      leaderElection: { enabled: true, leaseName: '7', retryPeriodSeconds: 0.5, roles: ['web', 'worker'] },
+      leaderElection: {
+        enabled: true,
+        leaseName: '7',
+        leaseDurationSeconds: 120,
+        renewDeadlineSeconds: 10.25,
+        retryPeriodSeconds: 0.5,
+        roles: ['web', 'worker'],
+      },
       configMaps: { watch: [] },
     })
   })

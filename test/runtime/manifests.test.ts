@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parseAllDocuments } from 'yaml'
+import { parseAllDocuments, stringify } from 'yaml'
 import type { KubeObject } from '../../shared/kinds/object.ts'
 import { mutantops } from '../../shared/runtime/cli.ts'
 import { configOf, type KubernetesConfigInput } from '../../shared/runtime/config.ts'
@@ -57,6 +57,13 @@ describe('AC11: manifests', () => {
       'PodDisruptionBudget',
     ])
     for (const { metadata } of objects) expect(metadata).toMatchObject({ name: 'web', namespace: 'shop' })
+  })
+
+  it('as a whole they read so', async () => {
+    const election = { enabled: true, leaseName: 'work' }
+    const objects = made({ leaderElection: election, configMaps: { watch: ['settings', 'flags'] } })
+    const text = objects.map((object) => stringify(object)).join('---\n')
+    await expect(text).toMatchFileSnapshot('manifests.yaml')
   })
 
   it.each<[string, KubernetesConfigInput, string[]]>([
@@ -175,8 +182,8 @@ describe('AC11: the command mutantops manifests', () => {
     const variable = { APP__EVENTS: 'false' }
     const flags = ['--profile', 'test', '--prefix', 'APP', '--format', 'json', '--replicas', '1']
     const { out } = await run([...web, ...flags], variable)
-    const { kind, items } = JSON.parse(out)
-    expect(kind).toBe('List')
+    const { items, ...list } = JSON.parse(out)
+    expect(list).toEqual({ apiVersion: 'v1', kind: 'List' })
     expect(rulesOf(items)).toEqual([
       'default leases work get create update',
       'default configmaps a list watch',
@@ -187,6 +194,8 @@ describe('AC11: the command mutantops manifests', () => {
   it.each([
     ['a flag is missing', ['manifests', '--name', 'web'], {}, "required option '--image <image>'"],
     ['a number is none', [...web, '--port', 'http'], {}, 'It must be a whole number.'],
+    ['a number begins as none', [...web, '--port', 'x80'], {}, 'It must be a whole number.'],
+    ['a number ends as none', [...web, '--port', '80x'], {}, 'It must be a whole number.'],
     ['a format is unknown', [...web, '--format', 'toml'], {}, 'It must be yaml or json.'],
     ['a variable has no name', [...web, '--env', '=x'], {}, 'It must be <name>=<value>.'],
     ['a command is unknown', ['manifest'], {}, "unknown command 'manifest'"],
@@ -206,6 +215,32 @@ describe('AC11: the command mutantops manifests', () => {
   it('helps', async () => {
     const { code, out } = await run(['manifests', '--help'])
     expect(code).toBe(0)
-    expect(out).toContain('--image <image>')
+    expect(out).toMatchInlineSnapshot(`
+      "Usage: mutantops manifests [options]
+
+      Writes the objects that run an app, from the app's own configuration.
+
+      Options:
+        --name <name>                 of the app and of all its objects
+        --image <image>               that its pods run
+        --namespace <namespace>       where it runs (default: "default")
+        --config <folder>             where kubernetes.yaml is (default: "config")
+        --profile <profile>           whose configuration to use (default: NODE_ENV,
+                                      else production)
+        --prefix <prefix>             of the variables that set the configuration
+                                      (default: "KUBERNETES")
+        --replicas <number>           of the Deployment (default: 2)
+        --port <number>               where the app listens (default: 8080)
+        --env <name=value>            a variable of the container; may be given again
+                                      (default: {})
+        --pre-stop <seconds>          to wait before SIGTERM (default: 5)
+        --grace <seconds>             from SIGTERM to the end of accepting (default:
+                                      2)
+        --shutdown-timeout <seconds>  for what is in flight then (default: 20)
+        --buffer <seconds>            left over before the kubelet kills (default: 5)
+        --format <format>             yaml or json (default: "yaml")
+        -h, --help                    display help for command
+      "
+    `)
   })
 })

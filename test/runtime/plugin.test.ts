@@ -1,10 +1,13 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Hono } from 'hono'
 import { describe, expect, it } from 'vitest'
 import { apiServer } from '../../shared/apiserver/server.ts'
 import { systemClock } from '../../shared/clock.ts'
 import { configMaps } from '../../shared/kinds/object.ts'
 import { faultyWire } from '../../shared/runtime/faulty-wire.ts'
-import { kubernetes } from '../../shared/runtime/plugin.ts'
+import { type KubernetesOptions, kubernetes } from '../../shared/runtime/plugin.ts'
 import { eventually } from '../support/eventually.ts'
 import { silentLog } from './candidates.ts'
 import { leading, podEnv, runtimeWorld } from './runtime-world.ts'
@@ -81,6 +84,53 @@ describe('in an app', () => {
       })
       await world.during(k8s.stop())
     }
+  })
+
+  it('says in words how far it has come', async () => {
+    const world = runtimeWorld()
+    const app = new Hono()
+    const k8s = world.process()
+    k8s.install(app)
+    app.get('/who', (c) => c.text('me'))
+    const bodies = () =>
+      Promise.all(
+        ['/livez', '/startupz', '/readyz', '/who'].map(async (path) => (await app.request(path)).text()),
+      )
+    const starting = '{"status":"starting"}'
+    expect(await bodies()).toEqual(['{"status":"alive"}', starting, starting, starting])
+    await k8s.start()
+    const [alive, running, ready, me] = await bodies()
+    expect([alive, running, me]).toEqual(['{"status":"alive"}', '{"status":"running"}', 'me'])
+    expect(JSON.parse(ready ?? '').status).toBe('ready')
+    const stopped = k8s.stop()
+    const stopping = '{"status":"stopping"}'
+    expect((await bodies()).slice(1, 3)).toEqual([stopping, stopping])
+    await world.during(stopped)
+  })
+
+  it('folder, profile and prefix choose where the configuration comes from', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'config-'))
+    writeFileSync(join(folder, 'kubernetes.test.yaml'), 'namespace: of-profile')
+    writeFileSync(join(folder, 'kubernetes.yaml'), 'namespace: of-file')
+    const namespaceBy = async (options: KubernetesOptions) => {
+      const world = runtimeWorld()
+      const { config: _, ...rest } = { config: undefined, ...options }
+      const k8s = kubernetes({
+        clock: world.clock,
+        log: silentLog(),
+        connect: async () => world.wire,
+        env: {},
+        ...rest,
+      })
+      const { namespace } = await k8s.start()
+      await world.during(k8s.stop())
+      return namespace
+    }
+    expect(await namespaceBy({ folder })).toBe('of-file')
+    expect(await namespaceBy({ folder, profile: 'test' })).toBe('of-profile')
+    const env = { A__NAMESPACE: 'of-a', KUBERNETES__NAMESPACE: 'of-k' }
+    expect(await namespaceBy({ folder, env })).toBe('of-k')
+    expect(await namespaceBy({ folder, env, prefix: 'A' })).toBe('of-a')
   })
 
   it('by default it reads its configuration from the folder and the environment of the process', async () => {

@@ -18,7 +18,7 @@ describe('who this pod is', () => {
     const env = {
       POD_NAME: 'web-1',
       HOSTNAME: 'host',
-      POD_NAMESPACE: 'shop',
+      POD_NAMESPACE: ' shop ',
       POD_UID: 'u-1',
       NODE_NAME: 'node-a',
       POD_IP: '10.0.0.1',
@@ -66,6 +66,8 @@ describe('who this pod is', () => {
 describe('labels as Go quotes them', () => {
   it.each([
     ['a=""', { a: '' }],
+    ['a= "spaced" ', { a: 'spaced' }],
+    ['a=x"y"\nb="y"x\nc', {}],
     ['example.com/a="b=c"', { 'example.com/a': 'b=c' }],
     [String.raw`a="say \"hi\" \\ there"`, { a: 'say "hi" \\ there' }],
     [String.raw`a="\a\b\f\n\r\t\v"`, { a: '\x07\b\f\n\r\t\v' }],

@@ -50,6 +50,18 @@ describe('names', () => {
     expect(name({ sameness: 's', note: 'a' })).toBe(name({ sameness: 's', note: 'b' }))
   })
 
+  it.each([
+    ['web-1', 'web-1'],
+    ['a'.repeat(253), 'a'.repeat(236)],
+    [`${'a'.repeat(233)}...${'b'.repeat(17)}`, 'a'.repeat(233)],
+    ['a.b-c.d', 'a.b-c.d'],
+  ])('begin with as much of the name as fits: %s', (name, start) => {
+    const object = objectOf({ regarding: { ...note.regarding, name } })
+    expect(object.metadata.name.slice(0, -17)).toBe(start)
+    expect(object.metadata.name.slice(-17)).toMatch(/^\.[0-9a-f]{16}$/)
+    expect(object).toMatchObject({ apiVersion: 'events.k8s.io/v1', kind: 'Event' })
+  })
+
   it('are valid for every name of an object', () => {
     const label = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?$/)
     const names = fc
@@ -127,5 +139,33 @@ describe('repeats', () => {
     expect(await record(note)).toBe('failed')
     expect(counts).toEqual({ published: 0, failed: 1 })
     expect(lines.length).toBe(1)
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+      msg: 'Kubernetes Event not written',
+      reason: 'Tested',
+      err: { code: 500 },
+    })
+  })
+
+  it('each outcome has its word, and exactly ten minutes are enough for a repeat', async () => {
+    const { time, record } = world()
+    expect(await record(note)).toBe('written')
+    await time.advance(600_000 - 1)
+    expect(await record(note)).toBe('skipped')
+    await time.advance(1)
+    expect(await record(note)).toBe('repeated')
+  })
+
+  it('needs no metrics', async () => {
+    const { client, time, wire } = world()
+    const { record } = recorder({
+      client,
+      clock: time,
+      log: silentLog(),
+      controller: 'neiam.org/test',
+      instance: 'one',
+    })
+    expect(await record(note)).toBe('written')
+    wire.fault = () => ({ status: 500 })
+    expect(await record({ ...note, note: 'other' })).toBe('failed')
   })
 })
