@@ -62,7 +62,7 @@ function resourceOf(spec: CrdSpec, version: CrdVersion): ApiResource {
       statusReplicas: pathOf(scale.statusReplicasPath) ?? [],
       selector: pathOf(scale.labelSelectorPath) ?? [],
     },
-    rules: customRules(schema as Structural, hasStatus),
+    rules: customRules(schema as Structural, { hasStatus, replicas: pathOf(scale?.specReplicasPath) }),
     schema: schemaFromCrd(schema, { statusSubresource: hasStatus }),
     fields: selectable({ namespaced, namesKnown: false }, selectableFields(version)),
     columns: columnsOfCrd(version.additionalPrinterColumns),

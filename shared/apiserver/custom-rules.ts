@@ -2,7 +2,7 @@ import type { KubeObject } from '../kinds/object.ts'
 import { hasRules, ruleCauses } from './cel-rules.ts'
 import { normaliseMetadata } from './defaults.ts'
 import { subdomainErrors } from './names.ts'
-import type { Rules } from './resources.ts'
+import { fieldAt, type Rules } from './resources.ts'
 import { metadataNode } from './schema.ts'
 import { type Cause, cause } from './status.ts'
 import { prune, type Structural, withDefaults } from './structural.ts'
@@ -10,7 +10,10 @@ import { duplicateCauses, structuralCauses } from './structural-check.ts'
 import { unknownFields } from './unknown-fields.ts'
 
 /** How objects of one version of a custom resource are read, defaulted and checked. */
-export function customRules(schema: Structural, hasStatus: boolean): Rules {
+export function customRules(
+  schema: Structural,
+  { hasStatus, replicas }: { hasStatus: boolean; replicas?: readonly string[] | undefined },
+): Rules {
   return {
     hasGeneration: true,
     createsOnUpdate: false,
@@ -34,7 +37,7 @@ export function customRules(schema: Structural, hasStatus: boolean): Rules {
         ...versionsOf(object),
       },
     }),
-    validate: (object, live) => causesOf(object, live, schema),
+    validate: (object, live) => [...causesOf(object, live, schema), ...replicasCauses(object, replicas)],
   }
 }
 
@@ -50,6 +53,13 @@ function withoutStatus({ status: _, ...rest }: KubeObject): KubeObject {
 function withStatus(object: KubeObject, status: unknown): KubeObject {
   const rest = withoutStatus(object)
   return status === undefined ? rest : { ...rest, status }
+}
+
+/** The scale subresource wants a number of replicas that can be. */
+function replicasCauses(object: KubeObject, path: readonly string[] = []): Cause[] {
+  const found = fieldAt(object, path)
+  if (typeof found !== 'number' || found >= 0) return []
+  return [cause.invalid(`.${path.join('.')}`, found, 'should be a non-negative integer')]
 }
 
 function causesOf(object: KubeObject, live: KubeObject | undefined, schema: Structural): Cause[] {

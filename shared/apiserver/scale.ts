@@ -51,7 +51,8 @@ export function scaleToChange(resource: ApiResource, stored: StoredObject): Kube
 /** The object with the number of replicas that a Scale asks for. */
 export function withScale(resource: ApiResource, live: StoredObject, scale: KubeObject): KubeObject {
   const replicas = Number(fieldAt(scale, ['spec', 'replicas']) ?? 0)
-  if (replicas < 0)
+  // Custom resources are held to it by themselves, however they are written.
+  if (replicas < 0 && !resource.itemsAreTyped)
     throw invalid({ group: 'autoscaling', kind: 'Scale', plural: 'scales' }, live.metadata.name, [
       cause.invalid('spec.replicas', replicas, 'must be greater than or equal to 0'),
     ])

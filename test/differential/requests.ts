@@ -121,7 +121,21 @@ const deployments: Kind = {
   hasStatus: true,
 }
 
-const kind = fc.constantFrom(configMaps, secrets, widgets, deployments)
+const leases: Kind = {
+  base: '/apis/coordination.k8s.io/v1/namespaces/NS/leases',
+  head: { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' },
+  content: fc
+    .record({
+      holderIdentity: maybe(fc.constantFrom('h', '')),
+      leaseDurationSeconds: maybe(fc.constantFrom(15, 0)),
+      renewTime: maybe(fc.constantFrom('2026-01-01T00:00:00.123456Z', '2026-01-01T00:00:00.123Z', null)),
+      leaseTransitions: maybe(fc.constantFrom(1, -1)),
+    })
+    .map((spec) => ({ spec: compact(spec) })),
+  hasStatus: false,
+}
+
+const kind = fc.constantFrom(configMaps, secrets, widgets, deployments, leases)
 
 /** An object of a kind with everything about it by chance. */
 const object = (of: Kind) =>
@@ -208,6 +222,26 @@ const read = fc
   // A controller puts a ConfigMap of its own into each namespace of the real cluster.
   .filter(({ path }) => !(path.includes('/configmaps?') && path.includes('!x')))
 
+const scale = fc
+  .tuple(fc.constantFrom(widgets, deployments), name, fc.constantFrom(0, 1, 2, -1))
+  .map(([of, target, replicas]): Step => {
+    const path = `${of.base}/${target}/scale`
+    return { method: 'PATCH', path, body: { spec: { replicas } }, type: types.merge }
+  })
+const readScale = fc
+  .tuple(fc.constantFrom(widgets, deployments), name)
+  .map(([of, target]): Step => ({ method: 'GET', path: `${of.base}/${target}/scale` }))
+const removeAll = fc
+  .tuple(fc.constantFrom(secrets, widgets, deployments, leases), selector)
+  .map(([of, by]): Step => ({ method: 'DELETE', path: of.base + query(by) }))
+const strategic = fc.constantFrom(configMaps, secrets, deployments, leases).chain((of) =>
+  object(of).map((body): Step => {
+    const { apiVersion: _1, kind: _2, ...patch } = body
+    const path = `${of.base}/${body.metadata.name}`
+    return { method: 'PATCH', path, body: patch, type: types.strategic }
+  }),
+)
+
 /** Requests that a client might send, good and bad ones. */
 export const requests: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: create },
@@ -217,4 +251,8 @@ export const requests: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: jsonPatch },
   { weight: 1, arbitrary: remove },
   { weight: 1, arbitrary: read },
+  { weight: 1, arbitrary: scale },
+  { weight: 1, arbitrary: readScale },
+  { weight: 1, arbitrary: removeAll },
+  { weight: 1, arbitrary: strategic },
 )
