@@ -37,8 +37,8 @@ export function recordManager(
 }
 
 /**
- * A Scale says nothing of replicas when they are 0: to scale to 0 looks like taking the field away, so that nobody owns it
- * afterwards. So does to scale what had no replicas.
+ * A Scale hands ownership of the replicas over, but makes none: what nobody owned (a default) nobody owns afterwards. And it says
+ * nothing of replicas when they are 0: to scale to 0 looks like taking the field away.
  */
 function scaled(
   resource: ApiResource,
@@ -47,8 +47,13 @@ function scaled(
   record: (object: KubeObject) => KubeObject,
 ): KubeObject {
   const path = resource.scale?.specReplicas ?? []
-  const [was, is] = [fieldAt(before, path), fieldAt(after, path)]
-  if (was === is || (is !== 0 && was !== undefined)) return record(after)
+  const replicas = fieldAt(after, path)
+  if (fieldAt(before, path) === replicas) return record(after)
+  const owned = path.map((name) => `f:${name}`)
+  const isOwned = before.metadata?.managedFields?.some(
+    ({ fieldsV1 }) => fieldAt(fieldsV1, owned) !== undefined,
+  )
+  if (isOwned && replicas !== 0) return record(after)
   const { metadata } = record(withoutFieldAt(after, path))
   return { ...after, ...(metadata && { metadata }) }
 }

@@ -83,6 +83,7 @@ const unordered = new Set(['managedFields', 'causes'])
 function messageOf(text: string): string {
   const plain = text
     .replace(/Invalid value: "\{.*\}": /s, 'Invalid value: "<object>": ')
+    .replace(/Invalid value: "map\[.*\]": /s, 'Invalid value: "<object>": ')
     .replace(/in record \(\d+\)/, 'in record (<version>)')
     // Which errors it finds before it stops at an unknown field depends on the order of Go's maps.
     .replace(/^(failed to create typed patch object \(.*?\)): .*$/s, '$1')
