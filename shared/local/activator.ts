@@ -28,7 +28,7 @@ export interface Activator {
 
 /** Longest request body taken from outside, in bytes: more than any function takes, so that its own 413 is seen. */
 const bodyLengthMax = 8 * 1024 * 1024
-/** What belongs to one connection and is not passed on (RFC 9110, 7.6.1). */
+/** What belongs to one connection and is not passed on (RFC 9110, 7.6.1). `expect` has been answered here. */
 const hopByHop = new Set([
   'connection',
   'keep-alive',
@@ -37,6 +37,7 @@ const hopByHop = new Set([
   'te',
   'host',
   'content-length',
+  'expect',
 ])
 
 export function activator(options: ActivatorOptions): Activator {

@@ -84,7 +84,8 @@ describe('the activator', () => {
     const answer = await w.activator.app.request('/ns/fn/x/y?z=1', {
       method: 'POST',
       body: 'hello',
-      headers: { 'ce-id': '1' },
+      // What a client such as curl sends before a body of more than 1 MiB.
+      headers: { 'ce-id': '1', expect: '100-continue' },
     })
     expect(await answer.json()).toMatchObject({
       method: 'POST',
