@@ -60,3 +60,13 @@ export function goodbye(api: { isEmbedded: boolean; isKept: boolean }): string {
     ? 'Ending. The objects are kept for the next run.'
     : 'Ending. The embedded API keeps nothing.'
 }
+
+/** About events that the end cut off, or undefined when no object outlives it that they could be missed for. */
+export function undelivered(
+  count: number,
+  api: { isEmbedded: boolean; isKept: boolean },
+): string | undefined {
+  if (count === 0 || (api.isEmbedded && !api.isKept)) return undefined
+  const what = count === 1 ? '1 event was' : `${count} events were`
+  return `${what} not delivered; the resync of the next start makes up for that.`
+}

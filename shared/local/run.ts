@@ -21,6 +21,9 @@ interface Flags {
   data?: string
 }
 
+/** Ctrl-C reaches this process from the terminal and once more from npm, which passes it on: within this time, in ms, it is one. */
+const onceWithinMs = 500
+
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
 const command = new Command('mutantops')
@@ -44,13 +47,7 @@ async function main(): Promise<number> {
     throw new Error('--data is for the embedded API; a cluster keeps its objects itself')
   const program = flags.built ? resolve(root, 'dist/main.js') : sourceProgram
   if (!existsSync(program)) throw new Error(`${program} is not there: npm run build`)
-  const ending = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.on(signal, () => {
-      // Asked twice: at once. The processes end by themselves when this one is gone.
-      if (ending.signal.aborted) process.exit(130)
-      ending.abort(new Error(signal))
-    })
+  const ending = endingOnSignal()
   return session({
     cluster,
     samples: flags.samples,
@@ -66,8 +63,21 @@ async function main(): Promise<number> {
       (text) => process.stdout.write(text),
       () => (process.stdout.isTTY ? process.stdout.columns || 80 : undefined),
     ),
-    signal: ending.signal,
+    signal: ending,
   })
+}
+
+/** Aborted by the first signal. Asked again, the process ends at once; what it started then ends by itself. */
+function endingOnSignal(): AbortSignal {
+  const ending = new AbortController()
+  let askedMs = 0
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => {
+      if (!ending.signal.aborted) askedMs = systemClock.monotonicMs()
+      else if (systemClock.monotonicMs() - askedMs > onceWithinMs) process.exit(130)
+      ending.abort(new Error(signal))
+    })
+  return ending.signal
 }
 
 main().then(

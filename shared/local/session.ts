@@ -9,7 +9,7 @@ import { claim } from './claim.ts'
 import { applySample, install } from './install.ts'
 import { type KnativeReport, type LocalKnative, localKnative } from './knative.ts'
 import { logFiles } from './log-files.ts'
-import { goodbye, hints, type Look, lineText } from './look.ts'
+import { goodbye, hints, type Look, lineText, undelivered } from './look.ts'
 import { readManifests, readObjects } from './manifests.ts'
 import { type Line, tellKnative, tellSight } from './narrator.ts'
 import { type MutantSight, type Sight, type Spectator, spectator } from './spectator.ts'
@@ -85,7 +85,7 @@ async function run(options: SessionOptions, onStarted: (stop: Stop) => void): Pr
   const env = { ...api.env, NODE_COMPILE_CACHE: join(folder, 'compile-cache') }
   const launch = { program: options.program, baseEnv: options.env, env: () => env }
   const knative = await localKnative({ manifests, launch, clock, report })
-  onStarted(() => stopKnative(knative, print))
+  onStarted(() => stopKnative(knative, api, print))
   printPlaces(options, api, knative)
 
   const watching = watchSamples(progress)
@@ -120,7 +120,12 @@ async function untilReady(
   await Promise.all([knative.ready, spectating.synced])
   await watches()
   const found = spectating.objects().length
-  if (found > 0) say({ word: 'found', text: `${found} objects that were there already`, tone: 'plain' })
+  if (found > 0)
+    say({
+      word: 'found',
+      text: `${found} object${found === 1 ? '' : 's'} that ${found === 1 ? 'was' : 'were'} there already`,
+      tone: 'plain',
+    })
   if (!samples) return
   const objects = await readObjects(join(root, 'knative', 'samples'))
   for (const object of objects) {
@@ -165,10 +170,9 @@ async function finish(options: SessionOptions, isReady: Promise<void>, api: Api)
   return 0
 }
 
-async function stopKnative(knative: LocalKnative, print: (text: string) => void): Promise<void> {
-  const dropped = await knative.stop()
-  if (dropped > 0)
-    print(`${dropped} events were not delivered; the resync of the next start makes up for them.`)
+async function stopKnative(knative: LocalKnative, api: Api, print: (text: string) => void): Promise<void> {
+  const line = undelivered(await knative.stop(), api)
+  if (line) print(line)
 }
 
 function printPlaces({ terminal: { print } }: SessionOptions, api: Api, knative: LocalKnative): void {

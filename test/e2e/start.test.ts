@@ -141,6 +141,18 @@ describe('npm start', () => {
   }, 45_000)
 })
 
+describe('npm start, ended by Ctrl-C', () => {
+  it('stops what it started in good order, though npm passes the signal on a second time', async () => {
+    const run = npmStart(['--no-samples', '--folder', join(folder, 'e')], {}, { hasOwnGroup: true })
+    await eventually(() => expect(run.output()).toContain('Now try'), 60_000)
+    run.pressCtrlC()
+    expect(await run.exited).toEqual({ code: 0, signal: null })
+    expect(run.output()).toMatch(/stopped {5}watcher/)
+    expect(run.pids().filter(isAlive)).toEqual([])
+    await expect(stat(join(folder, 'e', 'pid'))).rejects.toThrow('ENOENT')
+  }, 90_000)
+})
+
 describe('npm start, killed', () => {
   it('leaves no process all the same, and the next run takes its folder over', async () => {
     const args = ['--no-samples', '--folder', join(folder, 'c')]

@@ -10,15 +10,22 @@ export interface NpmStart {
   /** The pids of the processes that it said it started. */
   pids(): number[]
   kill(signal: NodeJS.Signals): void
+  /** What Ctrl-C in a terminal does: npm and what it runs get a SIGINT. Only for a run in a group of its own. */
+  pressCtrlC(): void
   exited: Promise<{ code: number | null; signal: string | null }>
 }
 
-/** Starts `npm start -- …args` in the repository. */
-export function npmStart(args: string[], env: Record<string, string> = {}): NpmStart {
+/** Starts `npm start -- …args` in the repository; in a process group of its own, as a shell does, if so asked. */
+export function npmStart(
+  args: string[],
+  env: Record<string, string> = {},
+  { hasOwnGroup = false } = {},
+): NpmStart {
   const child = spawn('npm', ['start', '--', ...args], {
     cwd: root,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: hasOwnGroup,
   })
   let text = ''
   const take = (data: Buffer) => {
@@ -30,6 +37,7 @@ export function npmStart(args: string[], env: Record<string, string> = {}): NpmS
     output: () => text,
     pids: () => [...new Set([...text.matchAll(/\(pid (\d+)\)/g)].map(([, pid]) => Number(pid)))],
     kill: (signal) => child.kill(signal),
+    pressCtrlC: () => void (child.pid !== undefined && process.kill(-child.pid, 'SIGINT')),
     // `close`: when all that it and its children had to print has come.
     exited: new Promise((resolve) => child.once('close', (code, signal) => resolve({ code, signal }))),
   }

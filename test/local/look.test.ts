@@ -1,0 +1,21 @@
+import { describe, expect, it } from 'vitest'
+import { undelivered } from '../../shared/local/look.ts'
+
+describe('the line on events that the end cut off', () => {
+  const cluster = { isEmbedded: false, isKept: true }
+  const kept = { isEmbedded: true, isKept: true }
+
+  it('counts them where the objects outlive the run', () => {
+    expect(undelivered(1, cluster)).toBe(
+      '1 event was not delivered; the resync of the next start makes up for that.',
+    )
+    expect(undelivered(2, kept)).toBe(
+      '2 events were not delivered; the resync of the next start makes up for that.',
+    )
+  })
+
+  it('is left out where there is nothing to miss', () => {
+    expect(undelivered(0, kept)).toBeUndefined()
+    expect(undelivered(3, { isEmbedded: true, isKept: false })).toBeUndefined()
+  })
+})
