@@ -25,6 +25,7 @@ export function lineText(line: Line, sinceStartMs: number, { good, bad, quiet }:
 export function hints(options: {
   look: Look
   samples: boolean
+  /** Its whole path: the other terminal may be in another folder. */
   kubeconfig: string
   api: { isEmbedded: boolean }
 }): string[] {
@@ -45,11 +46,16 @@ export function hints(options: {
   return [
     '',
     look.strong('Now try, in another terminal:'),
-    `  export KUBECONFIG=${kubeconfig}`,
+    `  export KUBECONFIG=${shellWord(kubeconfig)}`,
     ...tries.map(([command, what]) => `  ${command.padEnd(width)}  ${look.quiet(`# ${what}`)}`),
     look.quiet('Ctrl-C ends it.'),
     '',
   ]
+}
+
+/** A word that a shell reads as this text. */
+function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 /** What remains after the end. */

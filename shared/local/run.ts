@@ -47,7 +47,8 @@ async function main(): Promise<number> {
     throw new Error('--data is for the embedded API; a cluster keeps its objects itself')
   const program = flags.built ? resolve(root, 'dist/main.js') : sourceProgram
   if (!existsSync(program)) throw new Error(`${program} is not there: npm run build`)
-  const ending = endingOnSignal()
+  const ending = untilEnded()
+  const isTerminal = process.stdout.isTTY === true && process.env.TERM !== 'dumb'
   return session({
     cluster,
     samples: flags.samples,
@@ -58,17 +59,20 @@ async function main(): Promise<number> {
     program,
     env: process.env,
     clock: systemClock,
-    look: look(process.stdout.isTTY === true && !process.env.NO_COLOR),
+    look: look(isTerminal && !process.env.NO_COLOR),
     terminal: terminal(
       (text) => process.stdout.write(text),
-      () => (process.stdout.isTTY ? process.stdout.columns || 80 : undefined),
+      () => (isTerminal ? process.stdout.columns || 80 : undefined),
     ),
     signal: ending,
   })
 }
 
-/** Aborted by the first signal. Asked again, the process ends at once; what it started then ends by itself. */
-function endingOnSignal(): AbortSignal {
+/**
+ * Aborted by the first signal, and when nobody reads what is printed (`npm start | head`). Asked again by a signal, the
+ * process ends at once; what it started then ends by itself.
+ */
+function untilEnded(): AbortSignal {
   const ending = new AbortController()
   let askedMs = 0
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
@@ -77,6 +81,10 @@ function endingOnSignal(): AbortSignal {
       else if (systemClock.monotonicMs() - askedMs > onceWithinMs) process.exit(130)
       ending.abort(new Error(signal))
     })
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE' && !ending.signal.aborted) process.stderr.write(`${error.message}\n`)
+    ending.abort(error)
+  })
   return ending.signal
 }
 

@@ -1,4 +1,4 @@
-import { join, relative } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { type Clock, TimeoutError, withTimeout } from '../clock.ts'
 import { resyncRequestType } from '../cloudevents/envelope.ts'
 import type { KubeObject } from '../kinds/object.ts'
@@ -163,7 +163,7 @@ async function finish(options: SessionOptions, isReady: Promise<void>, api: Api)
   }
   const outcome = await Promise.race([isReady, ended])
   if (outcome !== 'ended') {
-    for (const line of hints({ ...options, api, kubeconfig: shortened(api.kubeconfig) })) print(line)
+    for (const line of hints({ ...options, api, kubeconfig: resolve(api.kubeconfig) })) print(line)
     await ended
   }
   print(look.quiet(goodbye(api)))

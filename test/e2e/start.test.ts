@@ -153,6 +153,17 @@ describe('npm start, ended by Ctrl-C', () => {
   }, 90_000)
 })
 
+describe('npm start whose reader goes away', () => {
+  it('ends, and says nothing of it', async () => {
+    const run = npmStart(['--no-samples', '--folder', join(folder, 'f')])
+    await eventually(() => expect(run.output()).toContain('  API'), 60_000)
+    run.stopReading()
+    expect(await run.exited).toEqual({ code: 0, signal: null })
+    expect(run.output()).not.toContain('EPIPE')
+    expect(run.pids().filter(isAlive)).toEqual([])
+  }, 90_000)
+})
+
 describe('npm start, killed', () => {
   it('leaves no process all the same, and the next run takes its folder over', async () => {
     const args = ['--no-samples', '--folder', join(folder, 'c')]

@@ -1,5 +1,17 @@
 import { describe, expect, it } from 'vitest'
-import { undelivered } from '../../shared/local/look.ts'
+import { hints, look, undelivered } from '../../shared/local/look.ts'
+
+describe('what to try next', () => {
+  const exported = (kubeconfig: string) =>
+    hints({ look: look(false), samples: true, kubeconfig, api: { isEmbedded: true } })[2]
+
+  it.each([
+    ['/home/me/mutantops/.mutantops/kubeconfig', '/home/me/mutantops/.mutantops/kubeconfig'],
+    ["/home/me/it's mine/kubeconfig", "'/home/me/it'\\''s mine/kubeconfig'"],
+  ])('names the kubeconfig %s as a shell takes it', (path, word) => {
+    expect(exported(path)).toBe(`  export KUBECONFIG=${word}`)
+  })
+})
 
 describe('the line on events that the end cut off', () => {
   const cluster = { isEmbedded: false, isKept: true }

@@ -12,6 +12,8 @@ export interface NpmStart {
   kill(signal: NodeJS.Signals): void
   /** What Ctrl-C in a terminal does: npm and what it runs get a SIGINT. Only for a run in a group of its own. */
   pressCtrlC(): void
+  /** Closes the pipe that it prints to, as `head` does; its errors are still read. */
+  stopReading(): void
   exited: Promise<{ code: number | null; signal: string | null }>
 }
 
@@ -38,6 +40,7 @@ export function npmStart(
     pids: () => [...new Set([...text.matchAll(/\(pid (\d+)\)/g)].map(([, pid]) => Number(pid)))],
     kill: (signal) => child.kill(signal),
     pressCtrlC: () => void (child.pid !== undefined && process.kill(-child.pid, 'SIGINT')),
+    stopReading: () => void child.stdout.destroy(),
     // `close`: when all that it and its children had to print has come.
     exited: new Promise((resolve) => child.once('close', (code, signal) => resolve({ code, signal }))),
   }
