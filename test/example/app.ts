@@ -9,8 +9,8 @@ import { type Kubernetes, kubernetes } from '../../shared/runtime/plugin.ts'
  * A small app with the Kubernetes runtime: of all its processes one leads and announces so once a second, each shows
  * the greeting of the ConfigMap `example` as it is now, and all serve probes and metrics.
  *
- *     node test/example/app.ts                  # without a cluster
- *     KUBECONFIG=… node test/example/app.ts     # in one
+ *     npx node test/example/app.ts              # without a cluster (npx: the Node that comes with the packages)
+ *     KUBECONFIG=… npx node test/example/app.ts # in one
  *     curl localhost:8080/ localhost:8080/readyz localhost:8080/metrics
  */
 
