@@ -37,11 +37,16 @@ export async function readText(request: Request): Promise<string> {
   return new TextDecoder().decode(Buffer.concat(chunks))
 }
 
-const objectTypes = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf']
+const protobuf = 'application/vnd.kubernetes.protobuf'
+const objectTypes = ['application/json', 'application/yaml', protobuf]
+/** What kubectl shows of `kubectl create namespace` and its like, which send protobuf to kinds that are built in. */
+const noProtobuf =
+  'this embedded API reads JSON and YAML, not the protobuf that was sent: to a kubectl create command append --dry-run=client -o yaml | kubectl apply -f -'
 
 /** The object in the body of a POST or PUT, as JSON or YAML. Throws 400 and 415 in the API's words. */
 export async function readObject(request: Request, resource: ApiResource): Promise<KubeObject> {
   const type = mediaTypeOf(request)
+  if (type === protobuf) throw failure(415, 'UnsupportedMediaType', noProtobuf)
   if (type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType(objectTypes)
   const text = await readText(request)
   const object = type === 'application/yaml' ? fromYaml(text, resource) : fromJson(text, resource)

@@ -128,11 +128,12 @@ function propertiesOf(node: SchemaNode, trail: SchemaNode[]): Json {
   if (node.type === 'list')
     return {
       type: 'array',
-      items: node.items ? propertiesOf(node.items, inside) : {},
+      items: node.items ? propertiesOf(node.items, inside) : { type: 'object' },
       ...(node.as && { 'x-kubernetes-list-type': node.as }),
       ...(node.keys && { 'x-kubernetes-list-map-keys': node.keys }),
     }
-  if (node.type !== 'object') return scalarSchemas[node.type] ?? {}
+  // Anything at all is an object here, as the real server has it: kubectl explain fails on a schema without a type.
+  if (node.type !== 'object') return scalarSchemas[node.type] ?? { type: 'object' }
   const fields = [...(node.fields ?? [])]
   return {
     type: 'object',

@@ -202,6 +202,17 @@ describe('kubectl on the embedded API', () => {
     expect(diff.code).toBe(1)
     expect(await kubectl('explain widget.spec.size')).toMatch(/FIELD: size <integer>/)
     expect(await kubectl('explain deployment.spec.strategy.type')).toMatch(/FIELD: type <string>/)
+    expect(await kubectl('explain widget.metadata')).toMatch(/managedFields\t<\[\]Object>/)
+    for (const kind of ['configmap', 'deployment', 'namespace', 'secret', 'lease', 'event', 'crd'])
+      expect(await kubectl(`explain ${kind} --recursive`)).toContain('KIND:')
+  })
+
+  it('says how to create what it would send as protobuf, and that way works', async () => {
+    const { stderr, code } = await run(['create', 'namespace', 'made'])
+    expect(code).toBe(1)
+    expect(stderr).toContain('append --dry-run=client -o yaml | kubectl apply -f -')
+    const { stdout } = await run(['create', 'namespace', 'made', '--dry-run=client', '-o', 'yaml'])
+    expect((await run(['apply', '-f', '-'], { stdin: stdout })).stdout).toBe('namespace/made created\n')
   })
 
   it('delete waits until the object, and what it owns, is gone', async () => {
