@@ -1,7 +1,4 @@
 import { type Context, Hono } from 'hono'
-import { shapedObject, shapeOf } from './answers.ts'
-import { admit, type Door } from './auth.ts'
-import { compressed } from './compression.ts'
 import type { ServerContext } from './context.ts'
 import {
   aggregated,
@@ -14,11 +11,14 @@ import {
   wantsAggregated,
 } from './discovery.ts'
 import { ConnectionReset, type FaultSource, withTrouble } from './faults.ts'
+import { shapedObject, shapeOf } from './http/answers.ts'
+import { admit, type Door } from './http/auth.ts'
+import { compressed } from './http/compression.ts'
+import { PageNotFound, type Target, targetOf } from './http/request.ts'
 import { modify } from './modify.ts'
 import { openApiDocument, openApiIndex } from './openapi.ts'
 import { getObject, listObjects } from './read.ts'
 import { remove, removeAll } from './remove.ts'
-import { PageNotFound, type Target, targetOf } from './request.ts'
 import { ApiError, failure } from './status.ts'
 import { watchObjects } from './watch.ts'
 import { create, replace, type WriteAsk, type Written } from './write.ts'

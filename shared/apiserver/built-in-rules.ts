@@ -1,10 +1,10 @@
 import type { KubeObject, Resource } from '../kinds/object.ts'
-import { normalise } from './defaults.ts'
-import { dotlessErrors, subdomainErrors } from './names.ts'
+import { normalise } from './defaults/defaults.ts'
 import { fieldAt, type Rules, withFieldAt } from './resources.ts'
 import { type KindSchema, schemaFor } from './schema.ts'
-import { unknownFields } from './unknown-fields.ts'
-import { validate } from './validate.ts'
+import { dotlessErrors, subdomainErrors } from './validation/names.ts'
+import { unknownFields } from './validation/unknown-fields.ts'
+import { validate } from './validation/validate.ts'
 
 /** The schema of a kind that needs no CRD. */
 export function builtInSchema(resource: Pick<Resource, 'group' | 'kind'>): KindSchema {

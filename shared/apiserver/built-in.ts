@@ -10,6 +10,8 @@ import {
   secrets,
 } from '../kinds/object.ts'
 import { builtInRules, builtInSchema } from './built-in-rules.ts'
+import { crdRules } from './custom/crd-rules.ts'
+import { coreEventView } from './event-view.ts'
 import {
   configMapColumns,
   crdColumns,
@@ -18,9 +20,7 @@ import {
   leaseColumns,
   namespaceColumns,
   secretColumns,
-} from './columns.ts'
-import { crdRules } from './crd-rules.ts'
-import { coreEventView } from './event-view.ts'
+} from './printing/columns.ts'
 import { type ApiResource, allVerbs, selectable } from './resources.ts'
 
 /** The resources that are served without any CRD. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { Target, Verb } from './request.ts'
+import type { Target, Verb } from './http/request.ts'
 import { failure } from './status.ts'
 
 /** Trouble on demand, for tests of whoever talks to the server. With a seed the same requests meet the same trouble. */

@@ -1,7 +1,7 @@
 import type { KubeObject, ObjectMeta, OwnerReference } from '../kinds/object.ts'
-import { qualifiedNameErrors } from './names.ts'
 import { type Cause, cause } from './status.ts'
-import { annotationCauses, causesOf, labelCauses } from './validate-fields.ts'
+import { annotationCauses, causesOf, labelCauses } from './validation/fields.ts'
+import { qualifiedNameErrors } from './validation/names.ts'
 
 /** The rules on `metadata` that every kind shares. */
 

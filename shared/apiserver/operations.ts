@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject, ObjectMeta, StoredObject } from '../kinds/object.ts'
 import { generatedName, type ServerContext, stampOf, uidFrom } from './context.ts'
-import { recordManager, type WriteOptions } from './managers.ts'
 import { metadataCauses } from './metadata.ts'
+import { recordManager, type WriteOptions } from './ownership/managers.ts'
 import { type ApiResource, keyOf } from './resources.ts'
 import {
   alreadyExists,

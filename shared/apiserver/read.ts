@@ -1,13 +1,13 @@
 import type { StoredObject } from '../kinds/object.ts'
-import { type ListMeta, shapedList, shapedObject } from './answers.ts'
 import type { ServerContext } from './context.ts'
-import { type ListOptions, listOptions, revisionOf } from './options.ts'
-import type { Target } from './request.ts'
+import { type ListMeta, shapedList, shapedObject } from './http/answers.ts'
+import { type ListOptions, listOptions, revisionOf } from './http/options.ts'
+import type { Target } from './http/request.ts'
+import type { Shape } from './http/wire.ts'
 import { keyOf } from './resources.ts'
 import { scaleOf } from './scale.ts'
 import { fieldMatcher, labelMatcher, type Matcher } from './selectors.ts'
 import { badRequest, expired, failure, notFound } from './status.ts'
-import type { Shape } from './wire.ts'
 
 /** Answers a GET of one object. Throws 404, and 504 for a resourceVersion that is yet to come. */
 export function getObject(ctx: ServerContext, target: Target, url: URL, shape: Shape): object {

@@ -1,14 +1,14 @@
 import { isObject, type KubeObject, type Status, type StoredObject } from '../kinds/object.ts'
-import { shapedList } from './answers.ts'
-import { mediaTypeOf, readText } from './body.ts'
 import type { ServerContext } from './context.ts'
 import { type DeletionOptions, deleteObject, type Propagation } from './deletion.ts'
-import { dryRunCauses, invalidOptions, listOptions } from './options.ts'
+import { shapedList } from './http/answers.ts'
+import { mediaTypeOf, readText } from './http/body.ts'
+import { dryRunCauses, invalidOptions, listOptions } from './http/options.ts'
+import type { Target } from './http/request.ts'
+import { type Shape, wireObject } from './http/wire.ts'
 import { matcherOf, prefixOf } from './read.ts'
-import type { Target } from './request.ts'
 import type { ApiResource } from './resources.ts'
 import { ApiError, badRequest, type Cause, cause } from './status.ts'
-import { type Shape, wireObject } from './wire.ts'
 
 const policies = ['Foreground', 'Background', 'Orphan']
 

@@ -1,5 +1,5 @@
 import { isObject, type KubeObject, type Resource } from '../kinds/object.ts'
-import type { Decoder } from './decode.ts'
+import type { Decoder } from './defaults/decode.ts'
 import type { KindSchema } from './schema.ts'
 import type { FieldReader, SelectableFields } from './selectors.ts'
 import type { Cause } from './status.ts'

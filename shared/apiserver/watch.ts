@@ -1,15 +1,15 @@
 import type { Clock } from '../clock.ts'
 import { apiVersionOf, type KubeObject, type StoredObject } from '../kinds/object.ts'
 import type { ServerContext } from './context.ts'
-import { type ListOptions, listOptions, revisionOf } from './options.ts'
+import { type ListOptions, listOptions, revisionOf } from './http/options.ts'
+import type { Target } from './http/request.ts'
+import { metadataOnly, type Shape, wireObject } from './http/wire.ts'
+import { tableOf } from './printing/table.ts'
 import { matcherOf, prefixOf, refuseFuture } from './read.ts'
-import type { Target } from './request.ts'
 import type { ApiResource } from './resources.ts'
 import type { Matcher } from './selectors.ts'
 import { ApiError } from './status.ts'
 import type { Change } from './store.ts'
-import { tableOf } from './table.ts'
-import { metadataOnly, type Shape, wireObject } from './wire.ts'
 
 /** What one watcher may leave unread, in bytes; past it the server ends its watch, so that no reader holds others up. */
 const unreadMax = 32 * 1024 * 1024

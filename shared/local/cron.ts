@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { Cron } from 'croner'
 import type { Clock } from '../clock.ts'
-import type { Post } from './dispatch.ts'
-import type { Ping } from './manifests.ts'
-import { headersOf, type WireEvent } from './wire-event.ts'
+import type { Post } from './events/dispatch.ts'
+import { headersOf, type WireEvent } from './events/wire-event.ts'
+import type { Ping } from './manifests/manifests.ts'
 
 /** Fires PingSources, with the events and the few quick retries of Knative's own adapter (pkg/adapter/mtping). */
 

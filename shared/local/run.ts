@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 import { systemClock } from '../clock.ts'
 import { version } from '../version.ts'
-import { sourceProgram } from './launch.ts'
-import { look } from './look.ts'
-import { session } from './session.ts'
-import { terminal } from './terminal.ts'
+import { sourceProgram } from './processes/launch.ts'
+import { look } from './session/look.ts'
+import { session } from './session/session.ts'
+import { terminal } from './session/terminal.ts'
 
 /** The command behind `npm start`. */
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { applyPatch, updateManagedFields } from '../../shared/apiserver/apply.ts'
-import { normalise } from '../../shared/apiserver/defaults.ts'
+import { normalise } from '../../shared/apiserver/defaults/defaults.ts'
+import { applyPatch, updateManagedFields } from '../../shared/apiserver/ownership/apply.ts'
 import { schemaFor } from '../../shared/apiserver/schema.ts'
 import type { ApiError } from '../../shared/apiserver/status.ts'
 import { configMaps, deployments, type KubeObject, type Resource } from '../../shared/kinds/object.ts'

@@ -14,7 +14,7 @@ import {
   spelled,
   union,
   valueStep,
-} from '../../shared/apiserver/field-set.ts'
+} from '../../shared/apiserver/ownership/field-set.ts'
 
 const step = fc.oneof(
   fc.constantFrom('f:a', 'f:b', 'i:0'),

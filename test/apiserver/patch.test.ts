@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { jsonPatch, mergePatch } from '../../shared/apiserver/patch.ts'
+import { jsonPatch, mergePatch } from '../../shared/apiserver/patches/patch.ts'
+import { strategicMergePatch } from '../../shared/apiserver/patches/strategic-patch.ts'
 import { type KindSchema, schemaFor } from '../../shared/apiserver/schema.ts'
 import type { ApiError } from '../../shared/apiserver/status.ts'
-import { strategicMergePatch } from '../../shared/apiserver/strategic-patch.ts'
 import { deployments, type KubeObject } from '../../shared/kinds/object.ts'
 
 const { root } = schemaFor(deployments) as KindSchema

@@ -4,7 +4,7 @@ import {
   plainQuantity,
   quantityError,
   resourceQuantity,
-} from '../../shared/apiserver/quantity.ts'
+} from '../../shared/apiserver/defaults/quantity.ts'
 
 describe('quantities', () => {
   it.each([

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { schemaFromCrd } from '../../shared/apiserver/crd-schema.ts'
-import { difference, isEmptySet, pathsOf } from '../../shared/apiserver/field-set.ts'
+import { schemaFromCrd } from '../../shared/apiserver/custom/crd-schema.ts'
+import { difference, isEmptySet, pathsOf } from '../../shared/apiserver/ownership/field-set.ts'
+import { compared, equal, fieldSetOf, merged, withoutItems } from '../../shared/apiserver/ownership/typed.ts'
 import { anything, type SchemaNode } from '../../shared/apiserver/schema.ts'
-import { compared, equal, fieldSetOf, merged, withoutItems } from '../../shared/apiserver/typed.ts'
 import { gadgetSpec } from '../differential/bodies.ts'
 import { gadgetCrd } from '../differential/gadgets.ts'
 

@@ -3,7 +3,7 @@ import { functionConfig } from '../../functions/config.ts'
 import { delivery } from '../../knative/eventing.ts'
 import { workloads } from '../../knative/workloads.ts'
 import { stopGraceMs } from '../../shared/cloudevents/receiver.ts'
-import { isoDurationMs } from '../../shared/local/duration.ts'
+import { isoDurationMs } from '../../shared/local/events/duration.ts'
 
 describe('what a function is told by its environment', () => {
   test('has defaults for all but the sink', () => {

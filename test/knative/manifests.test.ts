@@ -6,7 +6,7 @@ import { functionNames, processNames } from '../../knative/names.ts'
 import { rbac } from '../../knative/rbac.ts'
 import { manifests, staleFiles } from '../../knative/render.ts'
 import { type KubeObject, secrets } from '../../shared/kinds/object.ts'
-import { deliveryOf, retryTimeMs } from '../../shared/local/delivery.ts'
+import { deliveryOf, retryTimeMs } from '../../shared/local/events/delivery.ts'
 
 const folder = new URL('../../knative/', import.meta.url)
 const documents = (file: string): KubeObject[] =>

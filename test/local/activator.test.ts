@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../shared/clock.ts'
-import { type Activator, activator } from '../../shared/local/activator.ts'
-import { commandOf } from '../../shared/local/launch.ts'
-import { startProcess } from '../../shared/local/process.ts'
-import type { RevisionReport } from '../../shared/local/revision.ts'
-import type { ServiceSpec } from '../../shared/local/workloads.ts'
+import type { ServiceSpec } from '../../shared/local/manifests/workloads.ts'
+import { type Activator, activator } from '../../shared/local/processes/activator.ts'
+import { commandOf } from '../../shared/local/processes/launch.ts'
+import { startProcess } from '../../shared/local/processes/process.ts'
+import type { RevisionReport } from '../../shared/local/processes/revision.ts'
 import { eventually } from '../support/eventually.ts'
 import { isAlive } from '../support/npm-start.ts'
 
@@ -212,7 +212,7 @@ describe('the end of the activator', () => {
       [
         '--input-type=module',
         '--eval',
-        `import { startProcess, freePort } from ${module('local/process.ts')}
+        `import { startProcess, freePort } from ${module('local/processes/process.ts')}
          import { systemClock } from ${module('clock.ts')}
          const env = { ...process.env, PORT: String(await freePort()) }
          const child = startProcess({ args: [${JSON.stringify(program)}, 'x'], env }, systemClock, () => console.log(child.pid))`,
@@ -227,7 +227,7 @@ describe('the end of the activator', () => {
   })
 
   it('a process whose runner was gone before it had started ends at once', async () => {
-    const tether = fileURLToPath(new URL('../../shared/local/tether.ts', import.meta.url))
+    const tether = fileURLToPath(new URL('../../shared/local/processes/tether.ts', import.meta.url))
     const env = { ...process.env, PORT: '0', IGNORE_SIGTERM: '' }
     const orphan = spawn(process.execPath, ['--import', tether, program, 'x'], { stdio: 'ignore', env })
     const [, signal] = await once(orphan, 'exit')

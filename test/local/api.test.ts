@@ -6,7 +6,7 @@ import { apiServer } from '../../shared/apiserver/server.ts'
 import { systemClock } from '../../shared/clock.ts'
 import { kubeClient } from '../../shared/kube/client.ts'
 import { connect } from '../../shared/kube/connect.ts'
-import { type Api, openApi } from '../../shared/local/api.ts'
+import { type Api, openApi } from '../../shared/local/session/api.ts'
 import { newFolder } from '../support/folder.ts'
 
 let folder = ''

@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../shared/clock.ts'
-import { type BrokerReport, broker } from '../../shared/local/broker.ts'
-import { deliveryOf } from '../../shared/local/delivery.ts'
+import { type BrokerReport, broker } from '../../shared/local/events/broker.ts'
+import { deliveryOf } from '../../shared/local/events/delivery.ts'
 import { listenLocally } from '../../shared/local/listen.ts'
 import { eventually } from '../support/eventually.ts'
 

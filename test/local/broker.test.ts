@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type BrokerReport, broker, type Subscription } from '../../shared/local/broker.ts'
-import { deliveryOf } from '../../shared/local/delivery.ts'
-import { triggerFilter } from '../../shared/local/filters.ts'
+import { type BrokerReport, broker, type Subscription } from '../../shared/local/events/broker.ts'
+import { deliveryOf } from '../../shared/local/events/delivery.ts'
+import { triggerFilter } from '../../shared/local/events/filters.ts'
 import { settle, virtualClock } from '../support/clock.ts'
 
 const ours = { retry: 8, backoffPolicy: 'linear', backoffDelay: 'PT10S', timeout: 'PT30S' }

@@ -1,7 +1,7 @@
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { claim } from '../../shared/local/claim.ts'
+import { claim } from '../../shared/local/session/claim.ts'
 import { newFolder } from '../support/folder.ts'
 
 it('a folder is taken and released', async () => {

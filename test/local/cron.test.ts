@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type CronReport, cronJobs } from '../../shared/local/cron.ts'
-import type { Ping } from '../../shared/local/manifests.ts'
+import type { Ping } from '../../shared/local/manifests/manifests.ts'
 import { virtualClock } from '../support/clock.ts'
 
 const minuteMs = 60_000

@@ -7,8 +7,8 @@ import {
   deliveryOf,
   retryTimeMs,
   verdictOf,
-} from '../../shared/local/delivery.ts'
-import { goDurationMs, isoDurationMs } from '../../shared/local/duration.ts'
+} from '../../shared/local/events/delivery.ts'
+import { goDurationMs, isoDurationMs } from '../../shared/local/events/duration.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const answer = (status: number, body = '', headers: Record<string, string> = {}): Answer => ({

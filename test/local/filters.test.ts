@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type TriggerFilters, triggerFilter } from '../../shared/local/filters.ts'
+import { type TriggerFilters, triggerFilter } from '../../shared/local/events/filters.ts'
 
 const event = {
   specversion: '1.0',

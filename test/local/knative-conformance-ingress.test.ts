@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { triggerFilter } from '../../shared/local/filters.ts'
+import { triggerFilter } from '../../shared/local/events/filters.ts'
 import { localBroker, subscriberUrl } from '../support/local-broker.ts'
 
 /**

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import { systemClock } from '../../shared/clock.ts'
 import { type KnativeReport, type LocalKnative, localKnative } from '../../shared/local/knative.ts'
-import { readManifests } from '../../shared/local/manifests.ts'
+import { readManifests } from '../../shared/local/manifests/manifests.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folder.ts'
 

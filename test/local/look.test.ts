@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { hints, look, undelivered } from '../../shared/local/look.ts'
+import { hints, look, undelivered } from '../../shared/local/session/look.ts'
 
 describe('what to try next', () => {
   const exported = (kubeconfig: string) =>

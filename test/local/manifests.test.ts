@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
-import { readManifests, readObjects } from '../../shared/local/manifests.ts'
+import { readManifests, readObjects } from '../../shared/local/manifests/manifests.ts'
 import { newFolder } from '../support/folder.ts'
 
 const knative = fileURLToPath(new URL('../../knative/', import.meta.url))

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { KnativeReport } from '../../shared/local/knative.ts'
-import { lineText, look } from '../../shared/local/look.ts'
-import { tellKnative, tellSight } from '../../shared/local/narrator.ts'
-import type { ChildSight, MutantSight } from '../../shared/local/spectator.ts'
+import { lineText, look } from '../../shared/local/session/look.ts'
+import { tellKnative, tellSight } from '../../shared/local/session/narrator.ts'
+import type { ChildSight, MutantSight } from '../../shared/local/session/spectator.ts'
 
 const event = {
   attributes: {

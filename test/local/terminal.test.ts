@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { terminal } from '../../shared/local/terminal.ts'
+import { terminal } from '../../shared/local/session/terminal.ts'
 
 /** What is to be seen after all that was written: the lines, of which the last may be unfinished. */
 function screen(columns: number | undefined) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { readEvent } from '../../shared/local/read-event.ts'
-import { headersOf } from '../../shared/local/wire-event.ts'
+import { readEvent } from '../../shared/local/events/read-event.ts'
+import { headersOf } from '../../shared/local/events/wire-event.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const required = { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/x', 'ce-type': 'y' }

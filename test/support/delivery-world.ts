@@ -5,11 +5,16 @@ import { systemClock } from '../../shared/clock.ts'
 import { objectEvent } from '../../shared/cloudevents/envelope.ts'
 import type { CloudEvent } from '../../shared/cloudevents/event.ts'
 import { binaryOf } from '../../shared/cloudevents/write.ts'
-import { placeOf } from '../../shared/local/addresses.ts'
-import { type Broker, type BrokerReport, broker, type Subscription } from '../../shared/local/broker.ts'
-import type { Post } from '../../shared/local/dispatch.ts'
+import {
+  type Broker,
+  type BrokerReport,
+  broker,
+  type Subscription,
+} from '../../shared/local/events/broker.ts'
+import type { Post } from '../../shared/local/events/dispatch.ts'
 import { listenLocally } from '../../shared/local/listen.ts'
-import { readManifests } from '../../shared/local/manifests.ts'
+import { placeOf } from '../../shared/local/manifests/addresses.ts'
+import { readManifests } from '../../shared/local/manifests/manifests.ts'
 import type { MutantBuilder } from './builders.ts'
 import { functionContext, type TestContext } from './function.ts'
 import type { World } from './world.ts'

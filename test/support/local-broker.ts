@@ -1,5 +1,5 @@
-import { type BrokerReport, broker, type Subscription } from '../../shared/local/broker.ts'
-import { deliveryOf } from '../../shared/local/delivery.ts'
+import { type BrokerReport, broker, type Subscription } from '../../shared/local/events/broker.ts'
+import { deliveryOf } from '../../shared/local/events/delivery.ts'
 import { settle, virtualClock } from './clock.ts'
 
 /** What came to a subscriber of the {@link localBroker}. */
