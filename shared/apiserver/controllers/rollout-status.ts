@@ -56,9 +56,17 @@ export function rolloutStatus(
   return { ...deployment, metadata: { ...deployment.metadata, annotations }, status }
 }
 
-/** A paused Deployment is taken note of, and its rollout stands still. */
-export function pausedStatus(deployment: StoredObject, now: string): KubeObject {
-  const status = isObject(deployment.status) ? deployment.status : {}
+/**
+ * A paused Deployment is taken note of, and its rollout stands still: pods of a template that changed meanwhile
+ * (`isNewTemplate`) there are none.
+ */
+export function pausedStatus(deployment: StoredObject, isNewTemplate: boolean, now: string): KubeObject {
+  const { updatedReplicas, ...rest } = isObject(deployment.status) ? deployment.status : {}
+  const updated = isNewTemplate ? undefined : (updatedReplicas ?? rest.replicas)
+  const status: Record<string, unknown> = {
+    ...rest,
+    ...(updated !== undefined && { updatedReplicas: updated }),
+  }
   const conditions = (Array.isArray(status.conditions) ? status.conditions : []) as Condition[]
   const others = conditions.filter(({ type }) => type !== 'Progressing')
   const paused: Condition = {

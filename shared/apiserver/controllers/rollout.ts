@@ -56,10 +56,13 @@ interface Rollout {
 async function roll(ctx: ServerContext, deployment: StoredObject, rollout: Rollout): Promise<void> {
   const { options, signal, templates } = rollout
   if (signal.aborted) return
-  if (fieldAt(deployment, ['spec', 'paused']) === true) return report(ctx, deployment, pausedStatus)
   const { uid } = deployment.metadata
   const before = templates.get(uid)
   const template = templateOf(deployment, before)
+  if (fieldAt(deployment, ['spec', 'paused']) === true) {
+    const isNewTemplate = before !== undefined && template !== before
+    return report(ctx, deployment, (current, now) => pausedStatus(current, isNewTemplate, now))
+  }
   templates.set(uid, template)
   const reach = (phase: Phase) =>
     report(ctx, deployment, (current, now) => rolloutStatus(current, template, phase, now))
