@@ -19,7 +19,7 @@ export const embeddedLimits: readonly string[] = [
   'No warnings about pod templates (such as one port in two containers); no storageVersionHash in discovery',
   'No conditions on a namespace that waits for its content',
   'Managed fields of an Event made in the core group are named as events.k8s.io names them',
-  'The managed fields of a scale always have a time; a kube-apiserver sometimes leaves it out',
+  'After a scale the managed fields can differ: the time of its entry, and which entry has the replicas',
   'Built-in objects are written with their fields in another order',
 ]
 
