@@ -16,6 +16,9 @@ const event = {
   },
   data: new Uint8Array(0),
 }
+/** As anybody may post one. */
+const { namespace: _namespace, name: _name, ...anonymous } = event.attributes
+const nameless = { ...event, attributes: anonymous }
 const told = (report: KnativeReport) => tellKnative(report)?.text
 const output = (entry: object | string) =>
   told({ from: 'output', name: 'mutation', line: typeof entry === 'string' ? entry : JSON.stringify(entry) })
@@ -54,6 +57,13 @@ describe('what npm start tells', () => {
     [
       { from: 'broker', report: { kind: 'accepted', event, broker: 'ns/default', subscriptions: [] } },
       'applied Mutation default/web → nobody',
+    ],
+    [
+      {
+        from: 'broker',
+        report: { kind: 'accepted', event: nameless, broker: 'ns/default', subscriptions: [] },
+      },
+      'applied Mutation without a name → nobody',
     ],
     [
       { from: 'broker', report: { kind: 'delivered', event, trigger: 'mutation', tries: 1, status: 204 } },
@@ -127,6 +137,10 @@ describe('what npm start tells', () => {
       'default/web: apply Deployment web-red, web-blue; report Mutation web (12 ms)',
     )
     expect(output({ ...written, writes: [] })).toBeUndefined()
+    const many = Array.from({ length: 200 }, (_, index) => `apply Deployment default/web-${index}`)
+    expect(output({ ...written, writes: many })).toBe(
+      'default/web: apply Deployment web-0, web-1, web-2, web-3, web-4 and 195 more (12 ms)',
+    )
     expect(output({ level: 'warn', msg: 'event put off', reason: 'Shutting down' })).toBe(
       'mutation: event put off: Shutting down',
     )

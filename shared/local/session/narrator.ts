@@ -74,7 +74,8 @@ function aboutOf({ attributes }: WireEvent): string {
   const verb = /^org\.neiam\.object\.(\w+)$/.exec(type)?.[1]
   if (verb && kind) {
     const because = cause === 'child' ? ' (a child of it changed)' : ''
-    return `${verb} ${kind} ${namespace}/${name}${because}`
+    const which = namespace && name ? `${namespace}/${name}` : 'without a name'
+    return `${verb} ${kind} ${which}${because}`
   }
   return (
     { 'dev.knative.sources.ping': 'cron: resync', 'org.neiam.resync.requested': 'resync requested' }[type] ??
@@ -137,14 +138,22 @@ function tellOutput(name: string, text: string): Line | undefined {
   return undefined
 }
 
-/** `apply Deployment shop/a`, `apply Deployment shop/b` become `apply Deployment a, b`. */
+/** `apply Deployment shop/a`, `apply Deployment shop/b` become `apply Deployment a, b`; of many names some. */
 function shortWrites(writes: string[]): string {
   const names = new Map<string, string[]>()
   for (const write of writes) {
     const [, what = write, name = ''] = /^(.+ [A-Z]\w*) (?:[^/ ]+\/)?(\S+)$/.exec(write) ?? []
     names.set(what, [...(names.get(what) ?? []), name])
   }
-  return [...names].map(([what, of]) => `${what} ${of.join(', ')}`.trim()).join('; ')
+  return [...names].map(([what, of]) => `${what} ${someOf(of)}`.trim()).join('; ')
+}
+
+/** More names than these of one kind would fill the screen. */
+const namesMax = 5
+
+function someOf(names: string[]): string {
+  const rest = names.length - namesMax
+  return rest > 0 ? `${names.slice(0, namesMax).join(', ')} and ${rest} more` : names.join(', ')
 }
 
 function parsed(text: string): Record<string, unknown> | undefined {
