@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import type { Hono } from 'hono'
+import type { Sink } from '../shared/cloudevents/sink.ts'
 import { version } from '../shared/version.ts'
 import type { FunctionConfig } from './config.ts'
 import type { FunctionContext } from './context.ts'
@@ -38,12 +39,15 @@ async function resyncApp(ctx: FunctionContext, config: FunctionConfig): Promise<
     import('../shared/reconcile/needs-work.ts'),
   ])
   const { clock } = ctx
-  const out = sink({
-    ...config.sink,
-    clock,
-    userAgent: userAgent(ctx.name),
-    onReset: () => ctx.metrics.note('mutantops_sink_resets_total'),
-  })
+  const out = await taped(
+    ctx,
+    sink({
+      ...config.sink,
+      clock,
+      userAgent: userAgent(ctx.name),
+      onReset: () => ctx.metrics.note('mutantops_sink_resets_total'),
+    }),
+  )
   const app = make({
     ...ctx,
     sink: out,
@@ -62,12 +66,15 @@ async function watcherApp(ctx: FunctionContext, config: FunctionConfig): Promise
     import('./watcher.ts'),
     import('../shared/cloudevents/sink.ts'),
   ])
-  const out = sink({
-    ...config.sink,
-    clock: ctx.clock,
-    userAgent: userAgent(ctx.name),
-    onReset: () => ctx.metrics.note('mutantops_sink_resets_total'),
-  })
+  const out = await taped(
+    ctx,
+    sink({
+      ...config.sink,
+      clock: ctx.clock,
+      userAgent: userAgent(ctx.name),
+      onReset: () => ctx.metrics.note('mutantops_sink_resets_total'),
+    }),
+  )
   const { app, start } = make({
     ...ctx,
     sink: out,
@@ -82,6 +89,13 @@ async function watcherApp(ctx: FunctionContext, config: FunctionConfig): Promise
       await out.close()
     },
   }
+}
+
+/** A sink that also puts what it sends on the tape, if there is one. */
+async function taped({ tape }: FunctionContext, sink: Sink): Promise<Sink> {
+  if (!tape) return sink
+  const { recordedSink } = await import('../shared/cloudevents/tape-file.ts')
+  return recordedSink(sink, tape)
 }
 
 async function reconcilerContext(ctx: FunctionContext, config: FunctionConfig) {

@@ -28,6 +28,8 @@ export interface FunctionConfig {
   namespaces: string[] | undefined
   /** `POD_NAME`, else `HOSTNAME`: which process reports. */
   instance: string
+  /** `TAPE`: the file to which the events received and sent are appended. Default none. */
+  tape: string | undefined
   /** `SERVICE_ACCOUNT_FOLDER`: where the token and the CA are, if not where a kubelet mounts them. */
   serviceAccountFolder: string | undefined
   /** `K_SINK` and what belongs to it. */
@@ -58,6 +60,7 @@ export function functionConfig(env: Environment): FunctionConfig {
     drainMs: integer(env, 'DRAIN_SECONDS', 28, 1, 3_600) * 1_000,
     namespaces: namespacesOf(env),
     instance: env.POD_NAME || env.HOSTNAME || 'local',
+    tape: env.TAPE || undefined,
     serviceAccountFolder: env.SERVICE_ACCOUNT_FOLDER || undefined,
     sink: sinkConfig(env),
     election: {

@@ -1,4 +1,5 @@
 import type { Clock } from '../shared/clock.ts'
+import type { CloudEvent } from '../shared/cloudevents/event.ts'
 import type { KubeClient } from '../shared/kube/client.ts'
 import type { Logger } from '../shared/log.ts'
 import type { Metrics } from './metrics.ts'
@@ -13,6 +14,8 @@ export interface FunctionContext {
   metrics: Metrics
   /** The cluster's name, for the source of events. */
   cluster: string
+  /** Puts an event that was received or is sent on the tape of this run, if it has one. */
+  tape?: ((event: CloudEvent) => void) | undefined
   /** How long the work on one event may take, in ms. */
   deadlineMs: number
   /** Aborted when the process begins to shut down. */

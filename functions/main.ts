@@ -1,4 +1,5 @@
 import { systemClock } from '../shared/clock.ts'
+import type { TapeFile } from '../shared/cloudevents/tape-file.ts'
 import { kubeClient } from '../shared/kube/client.ts'
 import { connect } from '../shared/kube/connect.ts'
 import { createLog, type Logger } from '../shared/log.ts'
@@ -41,8 +42,10 @@ async function start(name: string, config: FunctionConfig, log: Logger): Promise
       metrics.note('mutantops_api_requests_total', { method, code: String(code) }),
   })
   const { cluster, deadlineMs } = config
+  const tape = config.tape === undefined ? undefined : await openTape(config.tape, log)
   const ctx = {
     name,
+    tape: tape?.record,
     client,
     clock,
     log,
@@ -67,8 +70,15 @@ async function start(name: string, config: FunctionConfig, log: Logger): Promise
     await Promise.race([Promise.all(background), clock.sleep(Math.min(backgroundMs, leftMs))])
     await stop?.()
     await connection.close()
+    tape?.close()
     return isDrained
   }
+}
+
+/** Loaded only when a run is taped: a cold start shall not pay for it. */
+async function openTape(path: string, log: Logger): Promise<TapeFile> {
+  const { tapeFile } = await import('../shared/cloudevents/tape-file.ts')
+  return tapeFile(path, (err) => log.error({ err }, 'event not taped'))
 }
 
 /** Takes the signals from the first moment on: a process that is PID 1 is not ended by one that nobody takes. */

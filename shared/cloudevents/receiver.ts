@@ -22,6 +22,8 @@ export interface ReceiverOptions {
   plain?(value: unknown): CloudEvent | undefined
   /** What is answered, in place of `answer`, to what cannot be read as an event. */
   unreadable?(answer: Answer): Answer
+  /** Told of each event that could be read, before the work on it. */
+  onEvent?(event: CloudEvent): void
   /** Told of each answer to an event, for metrics. */
   onAnswer?(answer: { status: number; durationMs: number }): void
   /** The text of `GET /metrics`, and its content type. */
@@ -69,6 +71,7 @@ async function receive(request: Request, options: ReceiverOptions): Promise<Answ
   let answer: Answer
   try {
     event = await eventOf(request, options)
+    options.onEvent?.(event)
     const result: unknown = await worked(event, options)
     answer = isAnswer(result) ? result : settled()
   } catch (error) {

@@ -19,6 +19,7 @@ interface Flags {
   built?: true
   folder: string
   data?: string
+  tape?: string
 }
 
 /** Ctrl-C reaches this process from the terminal and once more from npm, which passes it on: within this time, in ms, it is one. */
@@ -36,6 +37,7 @@ const command = new Command('mutantops')
   .option('--context <name>', 'use this context (of --kubeconfig, else of KUBECONFIG or ~/.kube/config)')
   .option('--no-samples', 'apply no samples')
   .option('--data <folder>', 'keep the objects of the embedded API there, for the next run')
+  .option('--tape <file>', 'record the events that the broker accepts there (default: TAPE)')
   .option('--built', 'run the bundles in dist/ (npm run build) in place of the sources')
   .option('--folder <folder>', 'where kubeconfig and logs go', resolve(root, '.mutantops'))
 
@@ -56,6 +58,7 @@ async function main(): Promise<number> {
     root,
     folder: resolve(flags.folder),
     dataFolder: flags.data && resolve(flags.data),
+    tape: flags.tape ?? (process.env.TAPE || undefined),
     program,
     env: process.env,
     clock: systemClock,

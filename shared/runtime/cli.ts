@@ -3,6 +3,7 @@ import { stringify } from 'yaml'
 import { loadConfig } from './config.ts'
 import { ConfigError } from './layers.ts'
 import { manifests } from './manifests.ts'
+import { replayCommand } from './replay-command.ts'
 
 /** What the command touches; a test hands in its own. */
 export interface Terminal {
@@ -31,13 +32,21 @@ interface ManifestFlags {
 /** Runs `mutantops <args>`; returns the exit code. */
 export async function mutantops(args: readonly string[], terminal: Terminal): Promise<number> {
   const program = new Command('mutantops')
-    .description('Tools for apps that use the Kubernetes runtime plugin.')
+    .description('Tools for apps that use the Kubernetes runtime plugin, and for tapes of CloudEvents.')
     .exitOverride()
     .configureOutput({ writeOut: terminal.out, writeErr: terminal.err })
+  let code = 0
   manifestsCommand(program, terminal)
+  replayCommand(program, {
+    out: terminal.out,
+    fail(message) {
+      terminal.err(`${message}\n`)
+      code = 1
+    },
+  })
   try {
     await program.parseAsync(args, { from: 'user' })
-    return 0
+    return code
   } catch (error) {
     if (error instanceof ConfigError) terminal.err(`${error.message}\n`)
     // Commander has said by itself what was wrong with the flags.

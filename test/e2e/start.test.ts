@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../shared/clock.ts'
+import { readTape } from '../../shared/cloudevents/tape.ts'
 import { mutantDeployments, mutations } from '../../shared/kinds/mutants.ts'
 import { deployments, secrets } from '../../shared/kinds/object.ts'
 import { type KubeClient, kubeClient } from '../../shared/kube/client.ts'
@@ -46,7 +47,7 @@ describe('npm start', () => {
   let close = async () => {}
 
   beforeAll(async () => {
-    run = npmStart(['--folder', join(folder, 'b')])
+    run = npmStart(['--folder', join(folder, 'b'), '--tape', join(folder, 'tape')])
     await eventually(() => expect(run.output()).toContain('Now try'), 60_000)
     const kubeconfig = join(folder, 'b', 'kubeconfig')
     expect((await stat(kubeconfig)).mode & 0o777).toBe(0o600)
@@ -131,6 +132,13 @@ describe('npm start', () => {
       async () => expect((await childNames()).filter((name) => name.startsWith('nginx'))).toEqual([]),
       5_000,
     )
+  })
+
+  it('has recorded the events that the broker accepted, if told to', async () => {
+    const events = readTape(await readFile(join(folder, 'tape'), 'utf8'))
+    expect(events.map(({ type }) => type)).toContain('org.neiam.resync.requested')
+    const names = new Set(events.map(({ extensions }) => extensions.name))
+    expect([...names]).toEqual(expect.arrayContaining(['storefront', 'nginx-mutant']))
   })
 
   it('ends on SIGTERM with 0 and leaves no process', async () => {

@@ -18,6 +18,7 @@ describe('what a function is told by its environment', () => {
       drainMs: 28_000,
       namespaces: undefined,
       sink: undefined,
+      tape: undefined,
     })
   })
 

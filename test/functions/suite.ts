@@ -125,6 +125,17 @@ function reconcilerTests(api: TestApi): void {
     expect(JSON.stringify(ctx.lines)).not.toContain(token)
   })
 
+  test('taped, it records the events that it could read, also those that it refuses, and no others', async () => {
+    const w = await world(api)
+    const tape: CloudEvent[] = []
+    const { post } = await served(mutationApp(contextOf(w, { tape: (event) => tape.push(event) })))
+    const gone = await eventOf({ ...w, get: async () => web.stored() }, web)
+    await post(gone)
+    await post(gone, { 'ce-id': '' })
+    await post({ ...gone, type: pingType })
+    expect(tape).toEqual([gone, { ...gone, type: pingType }])
+  })
+
   test('posted the same event again, in either mode and however its subject is encoded, nothing is written', async () => {
     const w = await world(api)
     await w.create(web)

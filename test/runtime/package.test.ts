@@ -21,9 +21,9 @@ import { faultyWire } from 'mutantops/kubernetes/faulty-wire'
 import { leaderTasks } from 'mutantops/kubernetes/leader-tasks'
 import { isLeading } from 'mutantops/kubernetes/lease'
 import { manifests } from 'mutantops/kubernetes/manifests'
-import { apiServer } from 'mutantops/testing'
+import { apiServer, replay } from 'mutantops/testing'
 
-const parts: ((...args: never[]) => unknown)[] = [configMapStore, elector, faultyWire, leaderTasks, isLeading, manifests]
+const parts: ((...args: never[]) => unknown)[] = [configMapStore, elector, faultyWire, leaderTasks, isLeading, manifests, replay]
 if (parts.some((part) => typeof part !== 'function')) throw new Error('A part is missing')
 const server = apiServer()
 const config = { leaderElection: { enabled: true, leaseName: 'work' }, configMaps: { watch: ['settings'] } }

@@ -59,8 +59,8 @@ function podFields(spec: ProcessSpec): Record<string, string> {
   }
 }
 
-/** What of the runner's environment would make a process take it for a pod, or send its events elsewhere. */
-const podVariables = /^(KUBERNETES_SERVICE_|K_|POD_|NODE_NAME$|NODE_CHANNEL_)/
+/** What of the runner's environment would make a process take it for a pod, send its events elsewhere, or record twice. */
+const podVariables = /^(KUBERNETES_SERVICE_|K_|POD_|NODE_NAME$|TAPE$|NODE_CHANNEL_)/
 
 function withoutCluster(env: Record<string, string | undefined>): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !podVariables.test(name)))

@@ -4,6 +4,7 @@ import { resyncRequestType } from '../../cloudevents/envelope.ts'
 import type { KubeObject } from '../../kinds/object.ts'
 import { createLog } from '../../log.ts'
 import { version } from '../../version.ts'
+import { brokerTape } from '../events/tape.ts'
 import { type KnativeReport, type LocalKnative, localKnative } from '../knative.ts'
 import { readManifests, readObjects } from '../manifests/manifests.ts'
 import { logFiles } from '../processes/log-files.ts'
@@ -27,6 +28,8 @@ export interface SessionOptions {
   folder: string
   /** Where the embedded API keeps its objects; undefined: nowhere. */
   dataFolder: string | undefined
+  /** Where the events that the broker accepts are recorded; undefined: nowhere. */
+  tape: string | undefined
   /** The program that runs a function by its name. */
   program: string
   env: Record<string, string | undefined>
@@ -77,7 +80,13 @@ async function run(options: SessionOptions, onStarted: (stop: Stop) => void): Pr
   await install(api.client, manifests.apiObjects, clock)
 
   const watcher = watcherSeen(clock)
+  const tape =
+    options.tape === undefined
+      ? undefined
+      : brokerTape(options.tape, (error) => print(`Not taped: ${messageOf(error)}`))
+  onStarted(async () => tape?.close())
   const report = (one: KnativeReport) => {
+    if (one.from === 'broker' && one.report.kind === 'accepted') tape?.record(one.report.event)
     if (one.from === 'output') files.write(one.name, one.line)
     watcher.look(one)
     say(tellKnative(one))
