@@ -110,7 +110,7 @@ function problemOf(
   if (!isDns1123Label(label))
     return invalid(`The label ${shown} is not lower-case letters, digits and dashes, at most 63 of them`)
   if (repeats)
-    return { state: 'Conflict', message: `The label ${shown} stands above already: the first one counts` }
+    return { state: 'Conflict', message: `The label ${shown} is used by an earlier variant, which counts` }
   if (name.length > nameLengthMax)
     return invalid(
       `The name of its Deployment would have ${name.length} characters, more than ${nameLengthMax}`,
@@ -120,12 +120,13 @@ function problemOf(
     instances !== null &&
     !(Number.isInteger(instances) && Number(instances) >= 0)
   )
-    return invalid(`${JSON.stringify(instances)} is no number of instances`)
+    return invalid(`instances must be a whole number, 0 or more, not ${JSON.stringify(instances)}`)
   if (env === undefined || env === null) return undefined
   if (!isObject(env)) return invalid('env is not a map')
   for (const [variable, value] of Object.entries(env)) {
     const variableShown = JSON.stringify(shortened(variable, 80))
-    if (!isEnvName(variable)) return invalid(`${variableShown} is no name for an environment variable`)
+    if (!isEnvName(variable))
+      return invalid(`${variableShown} cannot name an environment variable: printable ASCII without "=" can`)
     if (typeof value !== 'string' && value !== null)
       return invalid(`The environment variable ${variableShown} is not a text`)
   }
@@ -205,7 +206,8 @@ function followed(spec: Fields, { label }: DesiredVariant, live: KubeObject) {
     selector,
     template: withLabels(template, added),
     problem:
-      mismatch && `The selector cannot change, and it ${mismatch}: delete the Deployment to recreate it`,
+      mismatch &&
+      `The selector cannot change, and the living one ${mismatch}: delete the Deployment to recreate it`,
   }
 }
 

@@ -57,7 +57,7 @@ function problemsIn(status: MutantStatus | undefined): Problem[] {
       reasons[state] ?? (message !== undefined && isContestMessage(message) ? 'VariantContested' : undefined)
     return reason === undefined
       ? []
-      : [{ reason, variant: label, note: `Variant "${label}": ${message ?? state}` }]
+      : [{ reason, variant: label, note: `Variant ${JSON.stringify(label)}: ${message ?? state}` }]
   })
   return [...whole, ...variants]
 }

@@ -68,7 +68,7 @@ function findingOf(known: KubeObject, owner: OwnerReference): TokenFinding {
     return { problem: leavingMessage(name), isLeaving: true }
   const whose = controller
     ? `is controlled by ${controller.kind} "${controller.name}"`
-    : 'was not made for it'
+    : 'was not made for this object'
   return { problem: `The Secret "${name}" ${whose}, so it is left alone: delete it to have one made` }
 }
 

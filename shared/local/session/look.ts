@@ -36,7 +36,7 @@ export function hints(options: {
         ['kubectl edit mutation storefront', 'add or remove a variant, or change its instances'],
         ['kubectl delete deployment storefront-dark', 'it comes back'],
         ['kubectl delete mutantdeployment nginx-mutant', 'its Deployments go with it'],
-        ['kubectl get events', 'what a person should know (give a variant the label "Bad_Label")'],
+        ['kubectl get events', 'what a person should know (give a variant -1 instances)'],
       ]
     : [
         ['kubectl apply -f knative/samples', 'two objects to begin with'],

@@ -127,7 +127,7 @@ export function reports(api: TestApi): void {
           type: 'Warning',
           reason: 'VariantInvalid',
           variant: 'red',
-          note: 'Variant "red": -1 is no number of instances',
+          note: 'Variant "red": instances must be a whole number, 0 or more, not -1',
         },
       ])
       w.forget()
