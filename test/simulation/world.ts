@@ -30,10 +30,13 @@ const backoffMs = 10_000
 /** Above it a delivery is late on purpose. */
 const delayMaxMs = 20_000
 
-export async function simulation(seed: number, options: { onEvent?: (event: CloudEvent) => void } = {}) {
+export async function simulation(
+  seed: number,
+  options: { onEvent?: (event: CloudEvent) => void; rollout?: false } = {},
+) {
   const clock = virtualClock({ seed })
   const { random } = clock
-  const server = apiServer({ clock })
+  const server = apiServer({ clock, ...(options.rollout === false && { rollout: false }) })
   const admin = kubeClient({ transport: server.transport(), clock, userAgent: 'admin' })
   await installCrds(admin)
   const held = invariants(admin)
