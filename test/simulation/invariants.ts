@@ -59,8 +59,11 @@ export function invariants(admin: KubeClient): Invariants {
     if (Number(observedGeneration) > Number(parent.metadata.generation))
       broken.push(`${parent.metadata.name}: a generation reported that never was`)
     if (observedGeneration !== parent.metadata.generation) return
-    for (const { label, state } of variants) {
-      if (state !== 'Ready' && state !== 'Progressing') continue
+    for (const { label, state, message = '' } of variants) {
+      // A variant may say of itself that it is not applied yet: then nothing is claimed of this generation.
+      const isSaidToBeApplied =
+        state === 'Ready' || (state === 'Progressing' && !/not take it yet/.test(message))
+      if (!isSaidToBeApplied) continue
       const wanted = revisionOf(parent, label)
       const got = applied.get(`${baseName(parent)}-${label}`) ?? -1
       if (wanted !== undefined && got < wanted)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { apiServer } from '../../shared/apiserver/server.ts'
-import { type MutantKind, mutantKinds } from '../../shared/kinds/mutants.ts'
+import { type MutantKind, mutantKinds, ownerLabel } from '../../shared/kinds/mutants.ts'
 import { deployments, type KubeObject } from '../../shared/kinds/object.ts'
 import { kubeClient } from '../../shared/kube/client.ts'
 import { createLog } from '../../shared/log.ts'
@@ -68,6 +68,12 @@ async function start(kind: MutantKind, story: (typeof stories)[string]) {
     ])
   await admin.create(deployments, foreign('web-taken', 'Website'))
   await admin.create(deployments, foreign('web-loose'))
+  const labelled = foreign('stranger', 'Website')
+  // It carries our label, and is not ours all the same.
+  await admin.create(deployments, {
+    ...labelled,
+    metadata: { ...labelled.metadata, labels: { [ownerLabel]: 'web' } },
+  } as KubeObject)
   await admin.create(deployments, foreign('web-adopted', undefined, { 'neiam.org/adopt': 'true' }))
   const blank = mutant(kind, 'web').in('default')
   if (story.before) {
