@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { stringify } from 'yaml'
 import type { KubeObject } from '../shared/kinds/object.ts'
@@ -6,6 +6,7 @@ import { customResourceDefinitions } from './crds.ts'
 import { eventing } from './eventing.ts'
 import { labelsOf, namespace } from './names.ts'
 import { rbac } from './rbac.ts'
+import { requesterGuard, userRoles } from './users.ts'
 import { workloads } from './workloads.ts'
 
 /**
@@ -21,19 +22,33 @@ export const manifests: Record<string, () => KubeObject[]> = {
   'namespace.yaml': () => [namespaceObject()],
   'crds.yaml': customResourceDefinitions,
   'rbac.yaml': rbac,
+  'users.yaml': userRoles,
   'eventing.yaml': eventing,
   'workloads.yaml': workloads,
 }
 
-/** Every file of the base by its name, with its text. */
+/** What is applied only if wanted, each a folder of its own: `kubectl apply -k knative/guard`. */
+export const optional: Record<string, Record<string, () => KubeObject[]>> = {
+  guard: { 'policy.yaml': requesterGuard },
+}
+
+/** Every file of the base and of the optional folders by its path here, with its text. */
 export function renderedFiles(): Record<string, string> {
-  const files = Object.entries(manifests).map(([file, objects]) => [file, yamlOf(objects())])
+  const apart = Object.entries(optional).flatMap(([name, files]) =>
+    Object.entries(rendered(files)).map(([file, text]) => [`${name}/${file}`, text]),
+  )
+  return { ...rendered(manifests), ...Object.fromEntries(apart) }
+}
+
+/** The files of one kustomization. */
+function rendered(files: Record<string, () => KubeObject[]>): Record<string, string> {
+  const texts = Object.entries(files).map(([file, objects]) => [file, yamlOf(objects())])
   const kustomization = {
     apiVersion: 'kustomize.config.k8s.io/v1beta1',
     kind: 'Kustomization',
-    resources: Object.keys(manifests),
+    resources: Object.keys(files),
   }
-  return { ...Object.fromEntries(files), 'kustomization.yaml': yamlOf([kustomization]) }
+  return { ...Object.fromEntries(texts), 'kustomization.yaml': yamlOf([kustomization]) }
 }
 
 /** The names of the files that are not as the code renders them. */
@@ -83,6 +98,7 @@ function main(): void {
   }
   const files = renderedFiles()
   for (const file of stale) {
+    mkdirSync(new URL('./', new URL(file, folder)), { recursive: true })
     writeFileSync(new URL(file, folder), files[file] ?? '')
     process.stdout.write(`knative/${file} written\n`)
   }

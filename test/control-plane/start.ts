@@ -35,6 +35,8 @@ export interface StartOptions {
  * kubelet no pod of theirs would ever get ready, and they would overwrite the status that a test writes.
  */
 export const collectors = ['garbage-collector-controller', 'namespace-controller']
+/** Adds the rules of ClusterRoles so labelled to the built-in view, edit and admin. */
+const roleController = 'clusterrole-aggregation-controller'
 /** Makes ReplicaSets and pods (which stay Pending) of Deployments and keeps their status. */
 export const workloadControllers = ['deployment-controller', 'replicaset-controller']
 
@@ -60,7 +62,11 @@ export async function startControlPlane(options: StartOptions): Promise<ControlP
   }
 }
 
-async function start({ binaries, controllers = collectors, prepare }: StartOptions): Promise<ControlPlane> {
+async function start({
+  binaries,
+  controllers = [...collectors, roleController],
+  prepare,
+}: StartOptions): Promise<ControlPlane> {
   const folder = await mkdtemp(join(tmpdir(), 'mutantops-control-plane-'))
   const group = processGroup(folder)
   const running: Process[] = []
