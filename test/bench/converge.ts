@@ -1,0 +1,304 @@
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { cpus, totalmem } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { systemClock } from '../../shared/clock.ts'
+import { type Mutation, mutations } from '../../shared/kinds/mutants.ts'
+import { deployments, namespaces, type StoredObject, secrets } from '../../shared/kinds/object.ts'
+import { type KubeClient, kubeClient } from '../../shared/kube/client.ts'
+import { connect } from '../../shared/kube/connect.ts'
+import { type KnativeReport, localKnative } from '../../shared/local/knative.ts'
+import { readManifests } from '../../shared/local/manifests/manifests.ts'
+import { binaries } from '../control-plane/binaries.ts'
+import type { AuditEntry } from '../control-plane/cluster.ts'
+import { type ClusterConnection, startControlPlane } from '../control-plane/start.ts'
+import { installCrds } from '../support/crds.ts'
+import { eventually } from '../support/eventually.ts'
+import { table } from './table.ts'
+
+/**
+ * `npm run bench -- [MUTATIONS]`: the whole operator (the bundle, the local broker) on a real API server without a
+ * controller manager, so many Mutations of three variants each (default 500). Requests are counted in the audit log. The control
+ * does the same writes with a plain client: the floor of this machine. Writes test/bench/RESULTS.md. Linux only (/proc).
+ */
+const count = Number(process.argv[2] ?? 500)
+const handEdits = 100
+const unloaded = 100
+const namespace = 'bench'
+const variants = ['red', 'green', 'blue']
+const writers = 16
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const ticksPerSecond = 100
+
+interface Row {
+  what: string
+  wallSeconds: number
+  requests: number
+  writes: number
+  /** What requests and writes are told per. */
+  per: number
+  ourCpuSeconds: number
+  apiserverCpuSeconds: number
+}
+
+const baseOf = (name: string) => {
+  const labels = { app: name }
+  const spec = { containers: [{ name: 'web', image: 'nginx:1', env: [{ name: 'A', value: 'b' }] }] }
+  return {
+    metadata: { name, labels },
+    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+  }
+}
+const mutationOf = (name: string) => ({
+  apiVersion: 'neiam.org/v1',
+  kind: 'Mutation',
+  metadata: { namespace, name },
+  spec: { deployment: baseOf(name), variants: variants.map((label) => ({ label, instances: 1 })) },
+})
+const names = Array.from({ length: count }, (_, index) => `web-${index}`)
+
+async function each<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
+  const queue = items.values()
+  const worker = async () => {
+    for (const item of queue) await work(item)
+  }
+  await Promise.all(Array.from({ length: writers }, worker))
+}
+
+/** User and system time of a process, in s. */
+function cpuSecondsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
+}
+
+function pidOf(command: string): number {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  const found = pids.find((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith(command)
+    } catch {
+      return false
+    }
+  })
+  return Number(found)
+}
+
+async function auditOf(connection: ClusterConnection): Promise<AuditEntry[]> {
+  const lines = (await readFile(connection.auditLogFile, 'utf8')).split('\n').slice(0, -1)
+  return lines.map((line) => JSON.parse(line) as AuditEntry)
+}
+
+const isOurs = ({ userAgent, objectRef }: AuditEntry) =>
+  userAgent.startsWith('mutantops/') && objectRef?.resource !== 'leases'
+const isWrite = ({ verb }: AuditEntry) => !['get', 'list', 'watch'].includes(verb)
+
+const plane = await startControlPlane({ binaries: await binaries(() => {}), controllers: [] })
+const { connection } = plane
+const wire = await connect({ env: {}, kubeconfig: connection.kubeconfigFile })
+const client = kubeClient({ transport: wire, clock: systemClock, userAgent: 'bench' })
+const reports: KnativeReport[] = []
+await installCrds(client)
+// In `mutantops` the watcher has its Lease.
+for (const name of [namespace, 'control', 'mutantops'])
+  await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+
+const apiserverPid = pidOf(connection.binaries['kube-apiserver'])
+/** CPU of every process that we started, this one (the local broker) included. */
+function ourCpuSeconds(): number {
+  const pids = reports.flatMap((one) =>
+    (one.from === 'process' || one.from === 'function') && one.report.kind === 'starting'
+      ? [one.report.pid]
+      : [],
+  )
+  const { user, system } = process.cpuUsage()
+  const children = [...new Set(pids)].map((pid) => {
+    try {
+      return cpuSecondsOf(pid)
+    } catch {
+      return 0
+    }
+  })
+  return (user + system) / 1e6 + children.reduce((sum, one) => sum + one, 0)
+}
+
+async function quiet(): Promise<void> {
+  for (let seen = -1; seen !== reports.length; ) {
+    seen = reports.length
+    await systemClock.sleep(2_000)
+  }
+}
+
+/** Runs a story until `isDone`, and measures it until then; requests also of what follows until all is quiet. */
+async function measured(
+  what: string,
+  per: number,
+  start: () => Promise<unknown>,
+  isDone: () => Promise<boolean>,
+): Promise<Row> {
+  await quiet()
+  const before = (await auditOf(connection)).length
+  const [ours, theirs, sinceMs] = [ourCpuSeconds(), cpuSecondsOf(apiserverPid), systemClock.monotonicMs()]
+  await start()
+  await eventually(async () => {
+    await systemClock.sleep(100)
+    if (!(await isDone())) throw new Error(`Not done in time: ${what}`)
+  }, 300_000)
+  const wallSeconds = (systemClock.monotonicMs() - sinceMs) / 1_000
+  await quiet()
+  const requests = (await auditOf(connection)).slice(before).filter(isOurs)
+  const row = {
+    what,
+    wallSeconds,
+    requests: requests.length,
+    writes: requests.filter(isWrite).length,
+    per,
+    ourCpuSeconds: ourCpuSeconds() - ours,
+    apiserverCpuSeconds: cpuSecondsOf(apiserverPid) - theirs,
+  }
+  process.stdout.write(`${JSON.stringify(row)}\n`)
+  return row
+}
+
+async function children(): Promise<StoredObject[]> {
+  return (await client.listMetadata(deployments, { namespace })).items as StoredObject[]
+}
+
+async function areReported(summary: string): Promise<boolean> {
+  const { items } = await client.list<Mutation>(mutations, { namespace })
+  return items.every(({ metadata, status }) => {
+    const seen = status?.observedGeneration === metadata.generation
+    return seen && status?.summary?.startsWith(summary)
+  })
+}
+
+/** The same writes by a plain client, straight after one another: what this machine can do. */
+async function control(clientOf: KubeClient): Promise<number> {
+  const sinceMs = systemClock.monotonicMs()
+  await each(names, async (name) => {
+    const owner = await clientOf.create<StoredObject>(mutations, {
+      ...mutationOf(name),
+      metadata: { namespace: 'control', name },
+    })
+    const write = async (label: string) => {
+      const base = baseOf(name)
+      const metadata = { ...base.metadata, name: `${name}-${label}`, namespace: 'control' }
+      const object = { apiVersion: 'apps/v1', kind: 'Deployment', ...base, metadata }
+      await clientOf.apply(deployments, object, { fieldManager: 'control' })
+    }
+    await Promise.all(variants.map(write))
+    const metadata = { name: `${name}-token`, namespace: 'control' }
+    await clientOf.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, stringData: { token: 'x' } })
+    await clientOf.replace(mutations, { ...owner, status: { summary: 'done' } }, { subresource: 'status' })
+  })
+  return (systemClock.monotonicMs() - sinceMs) / 1_000
+}
+
+const patch = (name: string, body: object) =>
+  client.request('PATCH', `/apis/neiam.org/v1/namespaces/${namespace}/mutations/${name}`, {
+    body,
+    contentType: 'application/merge-patch+json',
+  })
+const withVariants = (list: object[]) => ({ spec: { variants: list } })
+
+async function oneAtATime(): Promise<number[]> {
+  const times: number[] = []
+  for (let index = 0; index < unloaded; index++) {
+    const name = `alone-${index}`
+    const sinceMs = systemClock.monotonicMs()
+    await client.create(mutations, mutationOf(name))
+    const missing = new Set(variants)
+    while (missing.size > 0) {
+      for (const label of missing)
+        if (await client.getMetadata(deployments, { namespace, name: `${name}-${label}` }))
+          missing.delete(label)
+    }
+    times.push(systemClock.monotonicMs() - sinceMs)
+    await systemClock.sleep(100)
+  }
+  return times.sort((a, b) => a - b)
+}
+
+const controlSeconds = await control(client)
+await promisify(execFile)(process.execPath, [`${root}knative/build.ts`])
+const running = await localKnative({
+  manifests: await readManifests(`${root}knative/`),
+  launch: {
+    program: `${root}dist/main.js`,
+    baseEnv: { ...process.env, WATCH_NAMESPACES: namespace },
+    env: () => ({ KUBECONFIG: connection.kubeconfigFile }),
+  },
+  clock: systemClock,
+  report: (report) => reports.push(report),
+})
+await running.ready
+await quiet()
+
+const rows: Row[] = []
+rows.push(
+  await measured(
+    'created from nothing',
+    count,
+    () => each(names, (name) => client.create(mutations, mutationOf(name))),
+    async () => (await children()).length === 3 * count && (await areReported('0/3')),
+  ),
+  await measured(
+    'resync, in sync',
+    count,
+    () =>
+      fetch(`${running.functionsUrl}/mutantops/resync`, {
+        method: 'POST',
+        body: '{"mode":"needed"}',
+        headers: { 'content-type': 'application/json' },
+      }),
+    async () => true,
+  ),
+  await measured(
+    'one variant changed on all',
+    count,
+    () => {
+      const [red, ...others] = variants.map((label) => ({ label, instances: 1 }))
+      return each(names, (name) => patch(name, withVariants([{ ...red, env: { B: 'c' } }, ...others])))
+    },
+    async () => areReported('0/3'),
+  ),
+  await measured(
+    'one variant removed from all',
+    count,
+    () => {
+      const [red, green] = variants.map((label) => ({ label, instances: 1 }))
+      return each(names, (name) => patch(name, withVariants([{ ...red, env: { B: 'c' } }, { ...green }])))
+    },
+    async () => (await children()).length === 2 * count && (await areReported('0/2')),
+  ),
+  await measured(
+    `${handEdits} children deleted by hand`,
+    handEdits,
+    () =>
+      each(names.slice(0, handEdits), (name) =>
+        client.delete(deployments, { namespace, name: `${name}-red` }),
+      ),
+    async () => (await children()).length === 2 * count,
+  ),
+)
+const times = await oneAtATime()
+const watcher = reports.findLast((one) => one.from === 'process' && one.report.kind === 'ready')
+const watcherPid = watcher?.from === 'process' ? watcher.report.pid : 0
+const peak = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${watcherPid}/status`, 'utf8'))?.[1]) / 1_024
+await writeFile(
+  `${root}test/bench/RESULTS.md`,
+  table({
+    date: systemClock.now(),
+    machine: `${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`,
+    count,
+    controlSeconds,
+    rows,
+    p50Ms: times[Math.floor(times.length / 2)] ?? 0,
+    p99Ms: times[Math.floor(times.length * 0.99)] ?? 0,
+    watcherPeakMiB: peak,
+  }),
+)
+await running.stop()
+await wire.close()
+await plane.stop()
