@@ -11,6 +11,9 @@ export interface App {
   stop?(): Promise<void>
 }
 
+/** After which a broker may try again what came before a SinkBinding. */
+const sinkRetrySeconds = 10
+
 export type MakeApp = (ctx: FunctionContext, config: FunctionConfig) => Promise<App>
 
 /** The functions by name. Each is loaded only when it is the one asked for: every module costs time at a cold start. */
@@ -32,7 +35,7 @@ export const apps: Record<string, MakeApp> = {
 }
 
 async function resyncApp(ctx: FunctionContext, config: FunctionConfig): Promise<App> {
-  if (!config.sink) throw new Error('The resync needs K_SINK, where its events go')
+  if (!config.sink) return waitingForSink(ctx)
   const [{ resyncApp: make }, { sink }, { needsWork }] = await Promise.all([
     import('./resync.ts'),
     import('../shared/cloudevents/sink.ts'),
@@ -56,6 +59,21 @@ async function resyncApp(ctx: FunctionContext, config: FunctionConfig): Promise<
       needsWork(kind, parent, children, { ...adoption(config), now: clock.now() }),
   })
   return { app, stop: () => out.close() }
+}
+
+/**
+ * A Knative Service is made before its SinkBinding has set `K_SINK`, which then makes a second revision. The first one
+ * runs and takes nothing, so that it is replaced in peace; one that ends at once would be started again for minutes.
+ */
+async function waitingForSink(ctx: FunctionContext): Promise<App> {
+  const [{ receiver }, { notNow }, { observed }] = await Promise.all([
+    import('../shared/cloudevents/receiver.ts'),
+    import('../shared/cloudevents/answers.ts'),
+    import('./observed.ts'),
+  ])
+  const problem = 'K_SINK, where the events of a resync go, is not set: is there a SinkBinding?'
+  ctx.log.warn(problem)
+  return { app: receiver({ ...observed(ctx), work: async () => notNow(problem, sinkRetrySeconds) }) }
 }
 
 async function watcherApp(ctx: FunctionContext, config: FunctionConfig): Promise<App> {

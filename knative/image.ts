@@ -71,7 +71,13 @@ async function main(): Promise<void> {
       revision: { type: 'string', default: 'unknown' },
     },
   })
-  if (!values.base) throw new Error('--base FOLDER is missing: the root of a small Linux with Node')
+  if (!values.base) {
+    process.stderr.write(
+      '--base FOLDER is missing: the root of a small Linux with Node at /usr/local/bin/node\n',
+    )
+    process.exitCode = 2
+    return
+  }
   const spec = imageSpec({
     ...values,
     base: values.base,

@@ -168,13 +168,32 @@ describe('case 54: the end of a process', { timeout: 30_000 }, () => {
   })
 })
 
+test('a resync that no SinkBinding has reached yet runs, and has its events tried again', async () => {
+  const running = await functionProcess('resync', { KUBECONFIG: api.kubeconfig })
+  stops.push(async () => {
+    running.child.kill('SIGKILL')
+    await running.ended
+  })
+  expect((await fetch(`${running.url}/readyz`)).ok).toBe(true)
+  const answer = await fetch(running.url, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'text/plain' },
+  })
+  expect(answer.status).toBe(503)
+  expect(answer.headers.get('retry-after')).toBe('10')
+  expect(await answer.text()).toContain('SinkBinding')
+  expect(running.lines).toContainEqual(
+    expect.objectContaining({ level: 'warn', msg: expect.stringContaining('K_SINK') }),
+  )
+})
+
 describe('a process that cannot start says why and ends with 1', { timeout: 30_000 }, () => {
   test.each([
     ['an unknown function', 'nothing', {}, 'There is no function "nothing"'],
     ['a function of the language', 'constructor', {}, 'There is no function "constructor"'],
     ['a port that is none', 'mutation', { PORT: 'http' }, 'PORT is not a whole number'],
     ['a log level that is none', 'mutation', { LOG_LEVEL: 'loud' }, 'LOG_LEVEL is none of'],
-    ['no sink for the resync', 'resync', {}, 'K_SINK'],
+    ['no sink for the watcher', 'watcher', {}, 'K_SINK'],
     ['a namespace that is none', 'resync', { WATCH_NAMESPACES: 'a,B' }, 'WATCH_NAMESPACES'],
     [
       'a kubeconfig that is not there',
