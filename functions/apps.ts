@@ -98,6 +98,7 @@ async function watcherApp(ctx: FunctionContext, config: FunctionConfig): Promise
     sink: out,
     namespaces: config.namespaces,
     election: config.election,
+    resyncEveryMs: config.resyncEveryMs,
   })
   const stop = await start()
   return {

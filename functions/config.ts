@@ -32,7 +32,9 @@ export interface FunctionConfig {
   tape: string | undefined
   /** `SERVICE_ACCOUNT_FOLDER`: where the token and the CA are, if not where a kubelet mounts them. */
   serviceAccountFolder: string | undefined
-  /** `K_SINK` and what belongs to it. */
+  /** `RESYNC_SECONDS`: how often the watcher itself asks for a resync. Default never: a cron does. */
+  resyncEveryMs: number | undefined
+  /** `K_SINK`, or without a broker `SINK_MUTATION`, `SINK_MUTANTDEPLOYMENT` and `SINK_RESYNC`; see sinkConfig. */
   sink: SinkConfig | undefined
   /**
    * Which of several watchers works: the Lease `LEASE_NAME` (default mutantops-watcher) in `POD_NAMESPACE` (default
@@ -62,6 +64,7 @@ export function functionConfig(env: Environment): FunctionConfig {
     instance: env.POD_NAME || env.HOSTNAME || 'local',
     tape: env.TAPE || undefined,
     serviceAccountFolder: env.SERVICE_ACCOUNT_FOLDER || undefined,
+    resyncEveryMs: integer(env, 'RESYNC_SECONDS', 0, 0, 86_400) * 1_000 || undefined,
     sink: sinkConfig(env),
     election: {
       namespace: env.POD_NAMESPACE || 'mutantops',

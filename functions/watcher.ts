@@ -15,6 +15,8 @@ export interface WatcherContext
   namespaces: string[] | undefined
   /** The Lease that decides which of several watchers works. */
   election: LeaseSettings
+  /** Where no cron asks for it: how often a resync is asked for, in ms. */
+  resyncEveryMs?: number | undefined
   limits?: Partial<InformerLimits>
 }
 

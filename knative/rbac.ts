@@ -27,8 +27,8 @@ const childRules = [rule(deployments, ['get', 'list', 'create', 'patch', 'delete
 /** A Kubernetes Event is made once, and a repeat raises its series. */
 const recordRules = [rule(events, ['create', 'get', 'update'])]
 
-/** Rights in all namespaces (or, in another overlay, in some). */
-const clusterRules: Record<ProcessName, Rule[]> = {
+/** Rights in all namespaces or, with the overlay `namespaced`, in those that have the kustomization `tenant`. */
+const objectRules: Record<ProcessName, Rule[]> = {
   watcher: [
     rule(mutantDeployments, ['list', 'watch']),
     rule(mutations, ['list', 'watch']),
@@ -58,9 +58,24 @@ const ownRules: Partial<Record<ProcessName, Rule[]>> = {
 export function rbac(): KubeObject[] {
   return processNames.flatMap((process) => [
     head('v1', 'ServiceAccount', process, process),
-    ...clusterRole(process, clusterRules[process]),
+    ...clusterRole(process, objectRules[process]),
     ...(ownRules[process] ? role(process, ownRules[process]) : []),
   ])
+}
+
+/**
+ * The same rights in one namespace only, which `kubectl apply -n NAMESPACE -k knative/tenant` names. For the overlay
+ * `namespaced`, whose processes have no rights in all of them.
+ */
+export function tenantRbac(): KubeObject[] {
+  return processNames.flatMap((process) => {
+    const name = clusterName(process)
+    const metadata = { name, labels: labelsOf(process) }
+    return [
+      { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata, rules: objectRules[process] },
+      { ...binding('Role', name, process), kind: 'RoleBinding', metadata },
+    ]
+  })
 }
 
 function clusterRole(process: ProcessName, rules: Rule[]): KubeObject[] {

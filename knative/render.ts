@@ -5,48 +5,60 @@ import type { KubeObject } from '../shared/kinds/object.ts'
 import { customResourceDefinitions } from './crds.ts'
 import { eventing } from './eventing.ts'
 import { labelsOf, namespace } from './names.ts'
-import { rbac } from './rbac.ts'
+import { networkPolicies } from './network.ts'
+import { type Kustomization, overlays } from './overlays.ts'
+import { rbac, tenantRbac } from './rbac.ts'
 import { requesterGuard, userRoles } from './users.ts'
 import { workloads } from './workloads.ts'
 
 /**
- * The kustomize base in this folder, rendered: `npm run manifests` writes the files, with `--check` it only compares
- * and ends with 1 where one differs. A test does the same.
+ * The kustomizations in this folder, rendered: `npm run manifests` writes the files, with `--check` it only compares and
+ * ends with 1 where one differs. A test does the same.
  */
 
 const folder = new URL('./', import.meta.url)
 const note = '# Rendered by render.ts: change the code beside it and run `npm run manifests`.\n'
 
-/** Each file's objects. Applied in the order of the names here. */
+/** Each file's objects in the base, which every installation has. */
 export const manifests: Record<string, () => KubeObject[]> = {
   'namespace.yaml': () => [namespaceObject()],
   'crds.yaml': customResourceDefinitions,
   'rbac.yaml': rbac,
   'users.yaml': userRoles,
+  'network.yaml': networkPolicies,
   'eventing.yaml': eventing,
   'workloads.yaml': workloads,
 }
 
-/** What is applied only if wanted, each a folder of its own: `kubectl apply -k knative/guard`. */
-export const optional: Record<string, Record<string, () => KubeObject[]>> = {
-  guard: { 'policy.yaml': requesterGuard },
+/** Each folder that `kubectl apply -k` takes, by its path here. */
+export const kustomizations: Record<string, Kustomization> = {
+  '': { others: ['base'] },
+  base: { files: manifests },
+  guard: { files: { 'policy.yaml': requesterGuard } },
+  tenant: { files: { 'rbac.yaml': tenantRbac } },
+  ...overlays,
 }
 
-/** Every file of the base and of the optional folders by its path here, with its text. */
+/** Every file by its path here, with its text. */
 export function renderedFiles(): Record<string, string> {
-  const apart = Object.entries(optional).flatMap(([name, files]) =>
-    Object.entries(rendered(files)).map(([file, text]) => [`${name}/${file}`, text]),
+  const texts = Object.entries(kustomizations).flatMap(([name, kustomization]) =>
+    Object.entries(rendered(kustomization)).map(([file, text]) => [
+      name === '' ? file : `${name}/${file}`,
+      text,
+    ]),
   )
-  return { ...rendered(manifests), ...Object.fromEntries(apart) }
+  return Object.fromEntries(texts)
 }
 
 /** The files of one kustomization. */
-function rendered(files: Record<string, () => KubeObject[]>): Record<string, string> {
+function rendered({ files = {}, others = [], patches, images }: Kustomization): Record<string, string> {
   const texts = Object.entries(files).map(([file, objects]) => [file, yamlOf(objects())])
   const kustomization = {
     apiVersion: 'kustomize.config.k8s.io/v1beta1',
     kind: 'Kustomization',
-    resources: Object.keys(files),
+    resources: [...others, ...Object.keys(files)],
+    ...(images && { images }),
+    ...(patches && { patches: patches.map(({ target, patch }) => ({ target, patch: stringify(patch) })) }),
   }
   return { ...Object.fromEntries(texts), 'kustomization.yaml': yamlOf([kustomization]) }
 }

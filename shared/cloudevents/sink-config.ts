@@ -1,10 +1,14 @@
+import { mutantKinds } from '../kinds/mutants.ts'
 import { isObject } from '../kinds/object.ts'
-import { isAttributeName } from './event.ts'
+import { resyncRequestType } from './envelope.ts'
+import { type CloudEvent, isAttributeName } from './event.ts'
 
-/** What a SinkBinding tells a source. */
+/** Where events go, and how. */
 export interface SinkConfig {
-  /** `K_SINK`. */
-  url: string
+  /** One address for all (a broker), or each function's own. */
+  url: string | FunctionUrls
+  /** How long one send may take, in ms; default 30 s. */
+  timeoutMs?: number
   /** `K_CE_OVERRIDES`: extensions set on every event. */
   extensions?: Record<string, string>
   /** `K_CA_CERTS`: PEM certificates to trust besides the system's. */
@@ -13,27 +17,81 @@ export interface SinkConfig {
   tokenFile?: string
 }
 
+/** Without a broker: where the function for each kind is, and the resync. */
+export interface FunctionUrls {
+  kinds: Record<string, string>
+  resync: string
+}
+
+/**
+ * A broker may hold a POST for the whole of a Trigger's delivery (280 s of waits, nine timeouts of 30 s, and the dead
+ * letter); what is given up sooner would be delivered twice.
+ */
+const brokerTimeoutMs = 600_000
+/** A function answers within 20 s, after a cold start; Knative Serving cuts its requests off at 30 s. */
+const functionTimeoutMs = 45_000
 /** Where a SinkBinding mounts the token. */
 const defaultTokenFile = '/oidc/token'
 
 /**
- * Reads `K_SINK`, `K_CE_OVERRIDES` and `K_CA_CERTS` (and `K_OIDC_TOKEN_FILE`, for tests and other mounts) from an
- * environment. Undefined when there is no `K_SINK`. Throws an Error that names the variable when one is malformed.
+ * Reads where events go from an environment: `K_SINK`, as a SinkBinding sets it, or without a broker `SINK_` and a kind
+ * in capitals for each kind, and `SINK_RESYNC`. With either go `K_CE_OVERRIDES` and `K_CA_CERTS` (and
+ * `K_OIDC_TOKEN_FILE`, for tests and other mounts). Undefined when neither is there. Throws an Error that names the
+ * variable which is malformed or missing.
  */
 export function sinkConfig(env: Record<string, string | undefined>): SinkConfig | undefined {
-  const url = env.K_SINK?.trim()
+  const broker = urlIn(env, 'K_SINK')
+  const functions = functionUrls(env)
+  if (broker && functions) throw new Error('K_SINK and SINK_RESYNC exclude each other')
+  const url = broker ?? functions
   if (!url) return undefined
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new Error('K_SINK is not an http or https URL')
-  const parsed = new URL(url)
-  if (parsed.username !== '' || parsed.password !== '') throw new Error('K_SINK must not hold credentials')
   const extensions = overridesOf(env.K_CE_OVERRIDES)
   return {
     url,
+    timeoutMs: broker ? brokerTimeoutMs : functionTimeoutMs,
     ...(extensions && { extensions }),
     ...(env.K_CA_CERTS?.trim() && { caCerts: env.K_CA_CERTS }),
     tokenFile: env.K_OIDC_TOKEN_FILE || defaultTokenFile,
   }
+}
+
+/** The variable that names the function of a kind: `SINK_MUTATION`. */
+function kindVariable(kind: string): string {
+  return `SINK_${kind.toUpperCase()}`
+}
+
+function functionUrls(env: Record<string, string | undefined>): FunctionUrls | undefined {
+  const variables = [...mutantKinds.map(({ kind }) => kindVariable(kind)), 'SINK_RESYNC']
+  if (!variables.some((name) => env[name]?.trim())) return undefined
+  const needed = (name: string): string => {
+    const url = urlIn(env, name)
+    if (!url)
+      throw new Error(`${name} is missing: without a broker all of ${variables.join(', ')} are needed`)
+    return url
+  }
+  return {
+    kinds: Object.fromEntries(mutantKinds.map(({ kind }) => [kind, needed(kindVariable(kind))])),
+    resync: needed('SINK_RESYNC'),
+  }
+}
+
+function urlIn(env: Record<string, string | undefined>, name: string): string | undefined {
+  const text = env[name]?.trim()
+  if (!text) return undefined
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
+    throw new Error(`${name} is not an http or https URL`)
+  const { username, password } = new URL(text)
+  if (username !== '' || password !== '') throw new Error(`${name} must not hold credentials`)
+  return text
+}
+
+/** Where one event goes. Throws a TypeError for one that is for none of the functions. */
+export function addressOf(event: CloudEvent, url: SinkConfig['url']): string {
+  if (typeof url === 'string') return url
+  if (event.type === resyncRequestType) return url.resync
+  const address = url.kinds[String(event.extensions?.kind)]
+  if (address === undefined) throw new TypeError(`There is no function for an event ${event.type}`)
+  return address
 }
 
 const notExtensions = new Set(['id', 'source', 'type', 'specversion', 'subject', 'time', 'data'])

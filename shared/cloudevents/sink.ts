@@ -3,7 +3,7 @@ import { getCACertificates } from 'node:tls'
 import { type Clock, TimeoutError, withTimeout } from '../clock.ts'
 import { type Fetch, type HttpPool, httpPool } from '../http-pool.ts'
 import type { CloudEvent } from './event.ts'
-import type { SinkConfig } from './sink-config.ts'
+import { addressOf, type SinkConfig } from './sink-config.ts'
 
 /** Where events are sent to. */
 export interface Sink {
@@ -18,7 +18,7 @@ export interface Sink {
 
 export interface SendOptions {
   signal?: AbortSignal
-  /** For the whole send, its repetition included, in ms. Default 30 s. */
+  /** For the whole send, its repetition included, in ms. Default: the sink's own. */
   timeoutMs?: number
 }
 
@@ -58,7 +58,7 @@ const tokenKeptMs = 30_000
 const answerBytesMax = 64 * 1024
 
 /**
- * Makes a sink that sends as a Knative source does: to `url`, with the extensions of `K_CE_OVERRIDES`, trusting
+ * Makes a sink that sends as a Knative source does: to `url` (or the function's own, see {@link SinkConfig}), with the extensions of `K_CE_OVERRIDES`, trusting
  * `K_CA_CERTS`, and with the OIDC token if one is mounted.
  *
  * A connection that was kept may be closed by the sink at the very moment that it is used; such a reset is repeated
@@ -66,7 +66,7 @@ const answerBytesMax = 64 * 1024
  * most.
  */
 export function sink(options: SinkOptions): Sink {
-  const { clock, url } = options
+  const { clock, timeoutMs: ownTimeoutMs = defaultTimeoutMs } = options
   const pool = poolFor(options.caCerts)
   const send = options.fetch ?? pool.fetch
   const token = tokenReader(options.tokenFile, clock)
@@ -76,7 +76,7 @@ export function sink(options: SinkOptions): Sink {
     const { binaryOf } = await import('./write.ts')
     const { headers, body } = binaryOf(overridden(event, options.extensions))
     const bearer = await token()
-    const response = await send(url, {
+    const response = await send(addressOf(event, options.url), {
       method: 'POST',
       headers: {
         ...headers,
@@ -105,7 +105,7 @@ export function sink(options: SinkOptions): Sink {
   }
 
   return {
-    async send(event, { signal, timeoutMs = defaultTimeoutMs } = {}) {
+    async send(event, { signal, timeoutMs = ownTimeoutMs } = {}) {
       const what = `POST of event ${event.id}`
       try {
         return await withTimeout(clock, timeoutMs, what, (inner) => untilAnswered(event, inner), signal)

@@ -38,8 +38,6 @@ const concurrency = 16
 const slowAfterMs = 3_000
 /** So many slow ones at a time; then it waits for one to end. */
 const slowMax = 1_000
-/** Longer than all the tries of a Trigger take together, in ms. */
-const sendTimeoutMs = 600_000
 const triesMax = 3
 const firstBackoffMs = 100
 /** After so many failures in a row, with none sent in between, nothing more is sent. */
@@ -60,7 +58,7 @@ export function forwarder(options: ForwarderOptions): Forwarder {
 
   async function deliver(event: CloudEvent): Promise<boolean> {
     for (let attempt = 1; ; attempt++) {
-      const status = await sink.send(event, { timeoutMs: sendTimeoutMs }).then(
+      const status = await sink.send(event).then(
         (answer) => answer.status,
         (error: Error) => error.message,
       )

@@ -12,11 +12,6 @@ export interface DeliveryOptions {
   onAnswer: (status: number) => void
 }
 
-/**
- * Longer than the whole of a Trigger's delivery (280 s of waits, nine timeouts of 30 s, and the dead letter): a broker
- * may hold the POST for as long, and what is given up sooner would be delivered twice, in ms.
- */
-export const holdTimeoutMs = 600_000
 /** A 4xx is mostly somebody's mistake and stays, but brokers have answered 400 for a cold cache, in ms. */
 export const refusedWaitMs = 10_000
 const askedWaitMaxMs = 60_000
@@ -42,7 +37,7 @@ export function delivery({ sink, clock, log, onAnswer }: DeliveryOptions) {
   return {
     async send(event: CloudEvent, signal: AbortSignal): Promise<Outcome> {
       try {
-        const { status, retryAfterSeconds } = await sink.send(event, { signal, timeoutMs: holdTimeoutMs })
+        const { status, retryAfterSeconds } = await sink.send(event, { signal })
         onAnswer(status)
         const outcome = outcomeOf(status, retryAfterSeconds)
         note(outcome.done ? 'well' : String(status))

@@ -24,6 +24,8 @@ export interface ForwardOptions {
   onCount?: (kind: string, what: InformerCount) => void
   /** How many events may be on their way at once. Default 32. */
   concurrency?: number
+  /** Without a cron's events: asks for a resync each time so long has passed, in ms. */
+  resyncEveryMs?: number | undefined
   limits?: Partial<InformerLimits>
 }
 
@@ -106,7 +108,17 @@ function begin(options: ForwardOptions, signal: AbortSignal): Running {
   })
   const watches = watchesOf({ ...options, onHint: add })
   Promise.all(watches.map(({ settled }) => settled)).then(askForResync, () => {})
+  if (options.resyncEveryMs) void every(options.resyncEveryMs, clock, signal, askForResync)
   return { queue, watches, sinkIsWell: isWell }
+}
+
+async function every(periodMs: number, clock: Clock, signal: AbortSignal, task: () => void): Promise<void> {
+  const passed = () =>
+    clock.sleep(periodMs, signal).then(
+      () => true,
+      () => false,
+    )
+  while (await passed()) task()
 }
 
 function startAll(watches: Watch[], { clock }: ForwardOptions, signal: AbortSignal): Promise<void>[] {

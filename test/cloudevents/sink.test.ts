@@ -27,7 +27,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse, number: numb
 
 /** A sink on a real socket; `handler` answers the n-th request (from 1). */
 async function listening(handler: Handler, keepAliveTimeoutMs = 5_000) {
-  const seen: { headers: IncomingMessage['headers']; body: string }[] = []
+  const seen: { path: string | undefined; headers: IncomingMessage['headers']; body: string }[] = []
   const server = createServer({ keepAliveTimeout: keepAliveTimeoutMs }, async (request, response) => {
     let body = ''
     try {
@@ -35,7 +35,7 @@ async function listening(handler: Handler, keepAliveTimeoutMs = 5_000) {
     } catch {
       return
     }
-    handler(request, response, seen.push({ headers: request.headers, body }))
+    handler(request, response, seen.push({ path: request.url, headers: request.headers, body }))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   stops.push(async () => {
@@ -200,11 +200,51 @@ describe('what a SinkBinding says', () => {
     const env = { K_SINK: 'http://broker/x', K_CE_OVERRIDES: '{"extensions":{"a":"b"}}', K_CA_CERTS: 'PEM' }
     expect(sinkConfig(env)).toEqual({
       url: 'http://broker/x',
+      // A broker may hold a POST through all the tries of a Trigger.
+      timeoutMs: 600_000,
       extensions: { a: 'b' },
       caCerts: 'PEM',
       tokenFile: '/oidc/token',
     })
     expect(sinkConfig({ K_SINK: 'http://broker', K_CE_OVERRIDES: '{}' })?.extensions).toEqual({})
+  })
+
+  test("without a broker each event goes to its kind's function, and a resync's request to the resync", async () => {
+    const there = await listening(answer(204))
+    const env = {
+      SINK_MUTATION: `${there.url}mutation`,
+      SINK_MUTANTDEPLOYMENT: `${there.url}mutant-deployment`,
+      SINK_RESYNC: `${there.url}resync`,
+    }
+    const config = sinkConfig(env)
+    expect(config?.timeoutMs).toBe(45_000)
+    const out = to(there.url, config)
+    const of = (kind: string) => ({ ...event, extensions: { kind } })
+    await out.send(of('Mutation'))
+    await out.send(of('MutantDeployment'))
+    await out.send({ ...event, type: 'org.neiam.resync.requested' })
+    expect(there.seen.map(({ path }) => path)).toEqual(['/mutation', '/mutant-deployment', '/resync'])
+    await expect(out.send(of('Secret'))).rejects.toThrow(SinkError)
+  })
+
+  test.each([
+    [{ SINK_MUTATION: 'http://a' }, 'SINK_MUTANTDEPLOYMENT is missing'],
+    [{ SINK_RESYNC: 'http://a', K_SINK: 'http://b' }, 'SINK_MUTANTDEPLOYMENT is missing'],
+    [
+      {
+        SINK_MUTATION: 'http://a',
+        SINK_MUTANTDEPLOYMENT: 'http://a',
+        SINK_RESYNC: 'http://a',
+        K_SINK: 'http://b',
+      },
+      'exclude each other',
+    ],
+    [
+      { SINK_MUTATION: 'http://a', SINK_MUTANTDEPLOYMENT: 'a', SINK_RESYNC: 'http://a' },
+      'SINK_MUTANTDEPLOYMENT is not',
+    ],
+  ])('%o is refused: %s', (env, message) => {
+    expect(() => sinkConfig(env)).toThrow(message)
   })
 
   test.each([

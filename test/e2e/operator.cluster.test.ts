@@ -78,7 +78,7 @@ describe('npm start -- --kubeconfig FILE --no-samples', () => {
 })
 
 /**
- * The whole operator on a real API server, each process as its own service account with the roles of knative/rbac.yaml:
+ * The whole operator on a real API server, each process as its own service account with the roles of knative/base/rbac.yaml:
  * what they may do is enough for all they have to do.
  */
 describe('each process as its own service account', () => {
@@ -93,7 +93,7 @@ describe('each process as its own service account', () => {
     folder = await mkdtemp(join(tmpdir(), 'identities-'))
     await installCrds(admin)
     await realCluster.kubectl(['create', 'namespace', 'mutantops'])
-    await realCluster.kubectl(['apply', '--server-side', '-f', join(knativeFolder, 'rbac.yaml')])
+    await realCluster.kubectl(['apply', '--server-side', '-f', join(knativeFolder, 'base/rbac.yaml')])
     const certificate = (await readFile(realCluster.caFile)).toString('base64')
     for (const name of processNames) {
       const token = await realCluster.tokenFor('mutantops', name)

@@ -46,7 +46,7 @@ describe.skipIf(!knativeCrds)(
     })
 
     it('a value of the wrong type is noticed, so the dry run means something', async () => {
-      const broken = (renderedFiles()['eventing.yaml'] ?? '').replace('retry: 8', 'retry: often')
+      const broken = (renderedFiles()['base/eventing.yaml'] ?? '').replace('retry: 8', 'retry: often')
       const { code, stderr } = await realCluster.kubectl(
         ['apply', '--server-side', '--dry-run=server', '--validate=strict', '-f', '-'],
         broken,

@@ -10,9 +10,9 @@ import { realCluster } from '../control-plane/cluster.ts'
 import { mutantDeployment, mutation } from '../support/builders.ts'
 import { world } from '../support/world.ts'
 
-/** What each process may do with the roles of knative/rbac.yaml, asked of a real API server and tried on it. */
+/** What each process may do with the roles of knative/base/rbac.yaml, asked of a real API server and tried on it. */
 
-const rbacFile = fileURLToPath(new URL('../../knative/rbac.yaml', import.meta.url))
+const rbacFile = fileURLToPath(new URL('../../knative/base/rbac.yaml', import.meta.url))
 
 beforeAll(async () => {
   await realCluster.kubectl(['create', 'namespace', 'mutantops'])

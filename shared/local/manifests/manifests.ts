@@ -59,7 +59,7 @@ const notServed = new Set([
 ])
 
 /**
- * Reads the kustomization in `folder`. Throws an Error that names file, object and field for what it cannot read or
+ * Reads the kustomization in `folder` and those that it takes in. Throws an Error that names file, object and field for what it cannot read or
  * does not serve.
  */
 export async function readManifests(folder: string): Promise<Manifests> {
@@ -107,7 +107,9 @@ export async function readObjects(folder: string): Promise<KubeObject[]> {
 async function readFound(folder: string): Promise<Found[]> {
   const [kustomization] = await readFileObjects(folder, 'kustomization.yaml')
   const { resources } = check('kustomization.yaml', kustomizationShape, kustomization?.object)
-  return (await Promise.all(resources.map((file) => readFileObjects(folder, file)))).flat()
+  const readEntry = (name: string) =>
+    /\.ya?ml$/.test(name) ? readFileObjects(folder, name) : readFound(join(folder, name))
+  return (await Promise.all(resources.map(readEntry))).flat()
 }
 
 async function readFileObjects(folder: string, file: string): Promise<Found[]> {
