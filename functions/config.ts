@@ -34,6 +34,8 @@ export interface FunctionConfig {
   serviceAccountFolder: string | undefined
   /** `RESYNC_SECONDS`: how often the watcher itself asks for a resync. Default never: a cron does. */
   resyncEveryMs: number | undefined
+  /** `OIDC_AUDIENCE`: events need a token of the cluster for this audience. Default none is asked for. */
+  oidcAudience: string | undefined
   /** `K_SINK`, or without a broker `SINK_MUTATION`, `SINK_MUTANTDEPLOYMENT` and `SINK_RESYNC`; see sinkConfig. */
   sink: SinkConfig | undefined
   /**
@@ -65,6 +67,7 @@ export function functionConfig(env: Environment): FunctionConfig {
     tape: env.TAPE || undefined,
     serviceAccountFolder: env.SERVICE_ACCOUNT_FOLDER || undefined,
     resyncEveryMs: integer(env, 'RESYNC_SECONDS', 0, 0, 86_400) * 1_000 || undefined,
+    oidcAudience: env.OIDC_AUDIENCE?.trim() || undefined,
     sink: sinkConfig(env),
     election: {
       namespace: env.POD_NAMESPACE || 'mutantops',

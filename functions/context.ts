@@ -1,5 +1,6 @@
 import type { Clock } from '../shared/clock.ts'
 import type { CloudEvent } from '../shared/cloudevents/event.ts'
+import type { TokenCheck } from '../shared/cloudevents/token-check.ts'
 import type { KubeClient } from '../shared/kube/client.ts'
 import type { Logger } from '../shared/log.ts'
 import type { Metrics } from './metrics.ts'
@@ -16,6 +17,8 @@ export interface FunctionContext {
   cluster: string
   /** Puts an event that was received or is sent on the tape of this run, if it has one. */
   tape?: ((event: CloudEvent) => void) | undefined
+  /** Lets in requests with the right token only; undefined lets in all. */
+  authenticate?: TokenCheck | undefined
   /** How long the work on one event may take, in ms. */
   deadlineMs: number
   /** Aborted when the process begins to shut down. */

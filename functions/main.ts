@@ -4,6 +4,7 @@ import { kubeClient } from '../shared/kube/client.ts'
 import { connect } from '../shared/kube/connect.ts'
 import { createLog, type Logger } from '../shared/log.ts'
 import { apps, userAgent } from './apps.ts'
+import { authentication } from './authentication.ts'
 import { type FunctionConfig, functionConfig } from './config.ts'
 import { lazyMetrics } from './metrics.ts'
 import { serve } from './serve.ts'
@@ -52,6 +53,7 @@ async function start(name: string, config: FunctionConfig, log: Logger): Promise
     metrics,
     cluster,
     deadlineMs,
+    authenticate: await authentication({ client, clock, log }, config.oidcAudience),
     draining: draining.signal,
     background(work: Promise<void>) {
       background.add(work)

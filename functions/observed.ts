@@ -8,6 +8,7 @@ export function observed(ctx: FunctionContext): Omit<ReceiverOptions, 'work'> {
     log: ctx.log,
     deadlineMs: ctx.deadlineMs,
     draining: ctx.draining,
+    ...(ctx.authenticate && { authenticate: ctx.authenticate }),
     ...(ctx.tape && { onEvent: ctx.tape }),
     onAnswer: ({ status }) => ctx.metrics.note('mutantops_events_total', { status: String(status) }),
     metrics: () => ctx.metrics.text(),

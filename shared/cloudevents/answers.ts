@@ -10,7 +10,7 @@ import type { CloudEvent } from './event.ts'
 export type Answer =
   | { status: 204; fields?: LogFields }
   | { status: 200; event: CloudEvent; fields?: LogFields }
-  | { status: 400 | 413 | 415 | 422 | 500; message: string; fields?: LogFields }
+  | { status: 400 | 401 | 413 | 415 | 422 | 500; message: string; fields?: LogFields }
   | { status: 503; message: string; retryAfterSeconds: number; fields?: LogFields }
 
 /** What the log line of the event shall tell besides. */
@@ -29,6 +29,11 @@ export function settledWith(event: CloudEvent, fields?: LogFields): Answer {
 /** Not an event that can be read: the same again would not be either. */
 export function unreadable(message: string, status: 400 | 413 | 415 = 400): Answer {
   return { status, message }
+}
+
+/** Nobody whom we know (RFC 6750). */
+export function unauthorized(message: string): Answer {
+  return { status: 401, message }
 }
 
 /** An event for somebody else. */
@@ -53,7 +58,7 @@ export function bug(fields?: LogFields): Answer {
  */
 const messageBytesMax = 768
 
-const statusesWithMessage = new Set<unknown>([400, 413, 415, 422, 500, 503])
+const statusesWithMessage = new Set<unknown>([400, 401, 413, 415, 422, 500, 503])
 
 /**
  * Whether a value is an answer. Work in plain JavaScript may return anything; what is none is taken for "settled",
@@ -77,6 +82,7 @@ export async function responseOf(answer: Answer): Promise<Response> {
     return new Response(body as string | Uint8Array<ArrayBuffer> | null, { status: 200, headers })
   }
   const headers: Record<string, string> = { 'content-type': 'text/plain; charset=utf-8' }
+  if (answer.status === 401) headers['www-authenticate'] = 'Bearer'
   if (answer.status === 503) headers['retry-after'] = String(Math.max(1, Math.ceil(answer.retryAfterSeconds)))
   return new Response(`${cutToBytes(answer.message, messageBytesMax - 1)}\n`, {
     status: answer.status,

@@ -18,6 +18,8 @@ export interface ReceiverOptions {
   deadlineMs?: number
   /** Aborted when the process drains: what comes then is answered 503. */
   draining?: AbortSignal
+  /** Judges a request's `Authorization` before its body is read: what it answers is answered. */
+  authenticate?(authorization: string | null): Promise<Answer | undefined>
   /** Makes an event of a plain JSON request, for a function that people may call too. */
   plain?(value: unknown): CloudEvent | undefined
   /** What is answered, in place of `answer`, to what cannot be read as an event. */
@@ -70,10 +72,14 @@ async function receive(request: Request, options: ReceiverOptions): Promise<Answ
   let event: CloudEvent | undefined
   let answer: Answer
   try {
-    event = await eventOf(request, options)
-    options.onEvent?.(event)
-    const result: unknown = await worked(event, options)
-    answer = isAnswer(result) ? result : settled()
+    const refusal = await options.authenticate?.(request.headers.get('authorization'))
+    if (refusal) answer = refusal
+    else {
+      event = await eventOf(request, options)
+      options.onEvent?.(event)
+      const result: unknown = await worked(event, options)
+      answer = isAnswer(result) ? result : settled()
+    }
   } catch (error) {
     answer = answerTo(error, options)
   }
