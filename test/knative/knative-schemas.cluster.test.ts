@@ -3,10 +3,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { overlays } from '../../knative/overlays.ts'
 import { manifests, renderedFiles } from '../../knative/render.ts'
 import { isObject, type KubeObject } from '../../shared/kinds/object.ts'
 import { realCluster } from '../control-plane/cluster.ts'
 import { installCrds } from '../support/crds.ts'
+import { kustomized } from '../support/installation.ts'
 
 /** Knative's own CRDs, kept beside the repository where its folder is shared; they are not ours to copy. */
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -55,11 +57,12 @@ describe.skipIf(!knativeCrds)(
       expect(stderr).toMatch(/spec\.delivery\.retry/)
     })
 
-    it("each field is one that Knative's schemas name (their specs keep unknown ones, so the server would not say)", () => {
+    it("each field is one that Knative's schemas name (their specs keep unknown ones, so the server would not say)", async () => {
       const schemas = readdirSync(knativeCrds ?? '').map((file) =>
         parse(readFileSync(join(knativeCrds ?? '', file), 'utf8')),
       )
-      const unknown = renderedObjects().flatMap((object) => {
+      const objects = (await Promise.all(Object.keys(overlays).map((name) => kustomized(name)))).flat()
+      const unknown = [...renderedObjects(), ...objects].flatMap((object) => {
         const { kind, apiVersion = '' } = object
         const [group, version] = apiVersion.split('/')
         const definition = schemas.find(({ spec }) => spec.group === group && spec.names.kind === kind)

@@ -2,17 +2,13 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { parseAllDocuments } from 'yaml'
 import { type ProcessName, processNames } from '../../knative/names.ts'
 import { overlays } from '../../knative/overlays.ts'
 import { kustomizations } from '../../knative/render.ts'
-import { systemClock } from '../../shared/clock.ts'
-import { mutations } from '../../shared/kinds/mutants.ts'
-import { deployments, isObject, type KubeObject, secrets } from '../../shared/kinds/object.ts'
-import { kubeClient } from '../../shared/kube/client.ts'
+import type { KubeObject } from '../../shared/kinds/object.ts'
 import { realCluster } from '../control-plane/cluster.ts'
-import { mutation } from '../support/builders.ts'
 import { installCrds } from '../support/crds.ts'
+import { kustomized } from '../support/installation.ts'
 
 /** Each folder as kubectl's own kustomize builds it. */
 
@@ -20,12 +16,6 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const knativeCrds = [join(root, '../shared/knative-crds'), process.env.KNATIVE_CRDS ?? ''].find(
   (folder) => folder !== '' && existsSync(folder),
 )
-
-async function built(name: string): Promise<KubeObject[]> {
-  const { stdout, stderr, code } = await realCluster.kubectl(['kustomize', join(root, 'knative', name)])
-  expect({ name, stderr, code }).toEqual({ name, stderr: '', code: 0 })
-  return parseAllDocuments(stdout).map((document) => document.toJS())
-}
 
 const named = ({ kind, metadata }: KubeObject) => `${kind} ${metadata?.name}`
 const ofKind = (objects: KubeObject[], kind: string) => objects.filter((object) => object.kind === kind)
@@ -55,23 +45,30 @@ let base: KubeObject[]
 beforeAll(async () => {
   await installCrds(realCluster.client())
   await realCluster.kubectl(['create', 'namespace', 'mutantops'])
-  base = await built('')
+  base = await kustomized('')
 })
 
 describe('kustomize', () => {
   it('builds the root as it builds the base', async () => {
-    expect(await built('base')).toEqual(base)
+    expect(await kustomized('base')).toEqual(base)
   })
 
   it.each(Object.keys(overlays))(
     '%s differs from the base in what it is for, and in no name',
     async (name) => {
-      const objects = await built(name)
+      const objects = await kustomized(name)
       expect(objects).not.toEqual(base)
       const added = objects.map(named).filter((one) => !base.map(named).includes(one))
       expect(added).toEqual(name === 'oidc' ? ['EventPolicy broker'] : [])
     },
   )
+
+  it.each(Object.keys(overlays))('%s gives no account a right that it has not in the base', async (name) => {
+    const rights = (objects: KubeObject[]) =>
+      objects.filter(({ kind }) => /Role|ServiceAccount/.test(kind ?? '')).map((one) => JSON.stringify(one))
+    expect(rights(base).length).toBeGreaterThan(0)
+    expect(rights(base)).toEqual(expect.arrayContaining(rights(await kustomized(name))))
+  })
 
   it.skipIf(!knativeCrds).each(Object.keys(kustomizations))(
     'a real API server takes the folder "%s" with strict validation',
@@ -94,7 +91,7 @@ describe('kustomize', () => {
 
 describe('kafka', () => {
   it('has a Broker in Kafka, and Triggers for which one object does not wait for another', async () => {
-    const objects = await built('kafka')
+    const objects = await kustomized('kafka')
     expect(ofKind(objects, 'Broker')).toEqual([
       expect.objectContaining({
         metadata: expect.objectContaining({ annotations: { 'eventing.knative.dev/broker.class': 'Kafka' } }),
@@ -108,7 +105,7 @@ describe('kafka', () => {
 
 describe('direct', () => {
   it('has nothing of Eventing, and a sink for each function', async () => {
-    const objects = await built('direct')
+    const objects = await kustomized('direct')
     expect(JSON.stringify(objects.map(({ apiVersion }) => apiVersion))).not.toMatch(/eventing|sources/)
     expect(objects.map(named)).not.toContainEqual(expect.stringContaining('dead-letter'))
     for (const name of ['watcher', 'resync'] as const)
@@ -123,7 +120,7 @@ describe('direct', () => {
 
 describe('dev', () => {
   it('has one watcher, a talkative log, and an image that is not pulled', async () => {
-    const objects = await built('dev')
+    const objects = await kustomized('dev')
     expect(ofKind(objects, 'PodDisruptionBudget')).toEqual([])
     expect(ofKind(objects, 'Deployment')[0]?.spec).toMatchObject({ replicas: 1 })
     for (const name of processNames) {
@@ -138,7 +135,7 @@ describe('dev', () => {
 
 describe('oidc', () => {
   it('gives each function an audience, and its Trigger the same one', async () => {
-    const objects = await built('oidc')
+    const objects = await kustomized('oidc')
     for (const trigger of ofKind(objects, 'Trigger')) {
       const { subscriber, delivery } = trigger.spec as {
         subscriber: { audience: string; ref: { name: ProcessName } }
@@ -150,7 +147,7 @@ describe('oidc', () => {
   })
 
   it('lets every source of ours, and nobody else, send to the Broker', async () => {
-    const objects = await built('oidc')
+    const objects = await kustomized('oidc')
     const sources = [...ofKind(objects, 'SinkBinding'), ...ofKind(objects, 'PingSource')].map(named)
     const [policy] = ofKind(objects, 'EventPolicy')
     const spec = policy?.spec as { from: { ref: { kind: string; name: string } }[] } | undefined
@@ -160,96 +157,9 @@ describe('oidc', () => {
 })
 
 describe('namespaced', () => {
-  const allowed = 'namespaced-allowed'
-
-  beforeAll(async () => {
-    const client = realCluster.client()
-    const objects = (await built('namespaced')).filter(({ kind }) =>
-      ['ServiceAccount', 'Role', 'RoleBinding'].includes(kind ?? ''),
-    )
-    await realCluster.kubectl(['create', 'namespace', allowed])
-    await realCluster.kubectl(
-      ['apply', '--server-side', '-f', '-'],
-      JSON.stringify({ kind: 'List', apiVersion: 'v1', items: objects }),
-    )
-    // The tests beside this one use the same server and the same accounts with the roles of the base.
-    const renamed = JSON.stringify({
-      kind: 'List',
-      apiVersion: 'v1',
-      items: (await built('tenant')).map(forTenant),
-    })
-    const { stderr, code } = await realCluster.kubectl(
-      ['apply', '--server-side', '-n', allowed, '-f', '-'],
-      renamed,
-    )
-    expect({ stderr, code }).toEqual({ stderr: '', code: 0 })
-    await client.create(mutations, mutation('web').with('red', 1).in(allowed).object())
-  })
-
-  /** The same binding for an account that has no other. */
-  function forTenant(object: KubeObject): KubeObject {
-    if (object.kind !== 'RoleBinding') return object
-    const { subjects } = object as unknown as { subjects: { name: string }[] }
-    return { ...object, subjects: subjects.map((one) => ({ ...one, namespace: allowed })) }
-  }
-
-  async function clientOf(process: ProcessName) {
-    await realCluster.kubectl(['create', 'serviceaccount', process, '-n', allowed])
-    const token = await realCluster.tokenFor(allowed, process)
-    return kubeClient({ transport: realCluster.transport(token), clock: systemClock, userAgent: 'test' })
-  }
-
-  it('grants nothing in all namespaces to a process', async () => {
-    const objects = await built('namespaced')
-    expect(ofKind(objects, 'ClusterRoleBinding')).toEqual([])
+  it('has the watcher and the resync look at no namespace but those that are named', async () => {
+    const objects = await kustomized('namespaced')
     for (const name of ['watcher', 'resync'] as const)
       expect(envOf(objects, name)).toMatchObject({ WATCH_NAMESPACES: 'default' })
   })
-
-  it('the tenant has the rules of the base, and no more', async () => {
-    const rules = (objects: KubeObject[]) =>
-      Object.fromEntries(objects.filter(isProcessRole).map(({ metadata, rules }) => [metadata?.name, rules]))
-    expect(rules(await built('tenant'))).toEqual(rules(base))
-  })
-
-  it('each process may work in the namespace that has the roles, and in no other', async () => {
-    const other = await realCluster.newNamespace()
-    const resync = await clientOf('resync')
-    expect((await resync.list(mutations, { namespace: allowed })).items).toHaveLength(1)
-    await expect(resync.list(mutations, { namespace: other })).rejects.toMatchObject({ code: 403 })
-    await expect(resync.list(mutations, {})).rejects.toMatchObject({ code: 403 })
-
-    const reconciler = await clientOf('mutation')
-    await reconciler.apply(deployments, deploymentIn(allowed), { fieldManager: 'test' })
-    await expect(
-      reconciler.apply(deployments, deploymentIn(other), { fieldManager: 'test' }),
-    ).rejects.toMatchObject({
-      code: 403,
-    })
-    await expect(reconciler.list(secrets, { namespace: allowed })).rejects.toMatchObject({ code: 403 })
-    await expect(reconciler.get(secrets, { namespace: other, name: 'x' })).rejects.toMatchObject({
-      code: 403,
-    })
-  })
 })
-
-function isProcessRole(object: KubeObject): boolean {
-  const label = object.metadata?.labels?.['app.kubernetes.io/name']
-  const isOwn = object.metadata?.namespace !== undefined
-  return ['Role', 'ClusterRole'].includes(object.kind ?? '') && isObject(object.metadata) && !!label && !isOwn
-}
-
-function deploymentIn(namespace: string): KubeObject {
-  const labels = { app: 'tenant' }
-  const containers = [{ name: 'web', image: 'web:1' }]
-  return {
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name: 'child', namespace },
-    spec: {
-      replicas: 0,
-      selector: { matchLabels: labels },
-      template: { metadata: { labels }, spec: { containers } },
-    },
-  }
-}
