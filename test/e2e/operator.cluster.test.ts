@@ -1,8 +1,8 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { stringify } from 'yaml'
 import { processNames } from '../../knative/names.ts'
 import { systemClock } from '../../shared/clock.ts'
 import { customResourceDefinitions, deployments, events, leases, secrets } from '../../shared/kinds/object.ts'
@@ -13,6 +13,7 @@ import { realCluster } from '../control-plane/cluster.ts'
 import { mutantDeployment, mutation } from '../support/builders.ts'
 import { installCrds } from '../support/crds.ts'
 import { eventually } from '../support/eventually.ts'
+import { applyRights, kustomized } from '../support/installation.ts'
 import { loadFactor } from '../support/load.ts'
 import { isAlive, type NpmStart, npmStart } from '../support/npm-start.ts'
 
@@ -78,13 +79,17 @@ describe('npm start -- --kubeconfig FILE --no-samples', () => {
 })
 
 /**
- * The whole operator on a real API server, each process as its own service account with the roles of knative/base/rbac.yaml:
- * what they may do is enough for all they have to do.
+ * The whole operator on a real API server, each process as its own service account with the roles of the manifests: what
+ * they may do is enough for all they have to do.
  */
-describe('each process as its own service account', () => {
-  const knativeFolder = fileURLToPath(new URL('../../knative/', import.meta.url))
+describe.each([
+  { rights: 'in all namespaces', overlay: 'base', hasTenants: false },
+  { rights: 'in one namespace only', overlay: 'namespaced', hasTenants: true },
+])('each process as its own service account, with rights $rights', ({ overlay, hasTenants }) => {
   const admin = realCluster.client()
   const reports: KnativeReport[] = []
+  /** Where the accounts and the Lease are. */
+  let home = 'mutantops'
   let folder = ''
   let namespace = ''
   let running: LocalKnative
@@ -92,11 +97,17 @@ describe('each process as its own service account', () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'identities-'))
     await installCrds(admin)
-    await realCluster.kubectl(['create', 'namespace', 'mutantops'])
-    await realCluster.kubectl(['apply', '--server-side', '-f', join(knativeFolder, 'base/rbac.yaml')])
+    if (hasTenants) home = await realCluster.newNamespace()
+    else await realCluster.kubectl(['create', 'namespace', home])
+    namespace = await realCluster.newNamespace()
+    const objects = await kustomized(overlay, home)
+    await applyRights(objects, home)
+    if (hasTenants) await applyRights(await kustomized('tenant', home), namespace)
+    await writeFile(join(folder, 'all.yaml'), objects.map((object) => stringify(object)).join('---\n'))
+    await writeFile(join(folder, 'kustomization.yaml'), stringify({ resources: ['all.yaml'] }))
     const certificate = (await readFile(realCluster.caFile)).toString('base64')
     for (const name of processNames) {
-      const token = await realCluster.tokenFor('mutantops', name)
+      const token = await realCluster.tokenFor(home, name)
       const config = {
         apiVersion: 'v1',
         kind: 'Config',
@@ -109,13 +120,15 @@ describe('each process as its own service account', () => {
       }
       await writeFile(join(folder, name), JSON.stringify(config), { mode: 0o600 })
     }
-    namespace = await realCluster.newNamespace()
     running = await localKnative({
-      manifests: await readManifests(knativeFolder),
+      manifests: await readManifests(folder),
       launch: {
         program: sourceProgram,
-        baseEnv: { ...process.env, WATCH_NAMESPACES: namespace },
-        env: ({ serviceAccount }) => ({ KUBECONFIG: join(folder, serviceAccount) }),
+        baseEnv: process.env,
+        env: ({ serviceAccount }) => ({
+          KUBECONFIG: join(folder, serviceAccount),
+          WATCH_NAMESPACES: namespace,
+        }),
       },
       clock: systemClock,
       report: (report) => reports.push(report),
@@ -136,7 +149,7 @@ describe('each process as its own service account', () => {
 
   it('the watcher leads by its Lease', async () => {
     await eventually(async () => {
-      const lease = await admin.get(leases, { namespace: 'mutantops', name: 'mutantops-watcher' })
+      const lease = await admin.get(leases, { namespace: home, name: 'mutantops-watcher' })
       expect(lease?.spec).toMatchObject({ holderIdentity: expect.stringMatching(/^watcher-/) })
     })
   })
@@ -171,7 +184,7 @@ describe('each process as its own service account', () => {
   }, 60_000)
 
   it('a resync of everything is looked at and answered', async () => {
-    const response = await fetch(`${running.functionsUrl}/mutantops/resync`, {
+    const response = await fetch(`${running.functionsUrl}/${home}/resync`, {
       method: 'POST',
       body: '{"mode":"full"}',
       headers: { 'content-type': 'application/json' },
@@ -181,7 +194,7 @@ describe('each process as its own service account', () => {
   })
 
   it('an event that was given up becomes a Kubernetes Event on its object', async () => {
-    const response = await fetch(`${running.functionsUrl}/mutantops/dead-letter`, {
+    const response = await fetch(`${running.functionsUrl}/${home}/dead-letter`, {
       method: 'POST',
       body: '{}',
       headers: {
