@@ -2,13 +2,19 @@ import type { KubeObject } from '../shared/kinds/object.ts'
 import { functionNames, head, port } from './names.ts'
 
 /**
- * Who may open a connection to our pods. Nothing is said of what they open: the addresses of an API server and of a
- * broker are each cluster's own, and a policy that guesses them wrong stops everything.
+ * Who may open a connection to our pods: no way leads to a function but through Knative. (Whoever asks Knative's gateway
+ * gets in with it; for those there is the overlay `oidc`.) The kubelet's probes need no rule, since no policy holds back
+ * what comes from a pod's own node. Nothing is said of what our pods open: the addresses of an API server and of a broker
+ * are each cluster's own, and a policy that guesses them wrong stops everything.
  */
 
-/** Where Knative's activator and autoscaler run, and the gateways of its networking layers. */
+/**
+ * Where Knative's activator and autoscaler run, and the gateways of its networking layers. One that runs elsewhere must
+ * be added, and in a service mesh, where the sender's own sidecar asks the pod, the senders' namespaces.
+ */
 const knativeNamespaces = [
   'knative-serving',
+  'knative-serving-ingress',
   'kourier-system',
   'contour-internal',
   'istio-system',

@@ -69,7 +69,8 @@ function kafka(): Kustomization {
 
 /**
  * Without Knative Eventing: the watcher sends to the functions itself, tries again by itself until an event is taken (so
- * that there are no dead letters), and asks for the resync that a cron asks for elsewhere.
+ * that there are no dead letters), and asks for the resync that a cron asks for elsewhere. A full one, which a cron asks
+ * for hourly, is left to a person's POST.
  */
 function direct(): Kustomization {
   const sinks = {
@@ -90,7 +91,8 @@ function direct(): Kustomization {
 
 /**
  * Rights in chosen namespaces only: no process may read or write an object elsewhere. Each namespace is named in
- * WATCH_NAMESPACES and gets its roles by `kubectl apply -n NAMESPACE -k knative/tenant`.
+ * WATCH_NAMESPACES and gets its roles by `kubectl apply -n NAMESPACE -k knative/tenant`. For the whole cluster there
+ * remain the CRDs, the Namespace and the roles that add to view and edit; none of them gives a process a right.
  */
 function namespaced(): Kustomization {
   const env = { WATCH_NAMESPACES: 'default' }
@@ -133,8 +135,9 @@ function dev(): Kustomization {
 }
 
 /**
- * Events with identities, where Eventing's feature `authentication-oidc` is on: the Broker takes events of our sources
- * only, and each function those of its audience only.
+ * Events with identities, where Eventing's features `authentication-oidc` and `transport-encryption` are on: the Broker
+ * takes events of our sources only, and each function those of its audience only. There is no EventPolicy for a function:
+ * Eventing enforces one where it receives events itself, and a Knative Service does that by itself.
  */
 function oidc(): Kustomization {
   return {

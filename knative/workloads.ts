@@ -112,6 +112,8 @@ function watcherDeployment(): KubeObject {
               topologyKey: 'kubernetes.io/hostname',
               whenUnsatisfiable: 'ScheduleAnyway',
               labelSelector: selector,
+              // During a rollout the old pods, soon gone, do not count.
+              matchLabelKeys: ['pod-template-hash'],
             },
           ],
           containers: [watcherContainer(name)],
@@ -143,7 +145,7 @@ function watcherContainer(name: 'watcher'): object {
     startupProbe: { ...probe('/livez'), periodSeconds: 1, failureThreshold: 30 },
     livenessProbe: probe('/livez'),
     readinessProbe: probe('/readyz'),
-    // Until the endpoints have forgotten the pod.
+    // Whoever scrapes it by its endpoints has then forgotten the pod.
     lifecycle: { preStop: { sleep: { seconds: 2 } } },
     resources: resources(name),
     securityContext,
@@ -154,7 +156,12 @@ function watcherContainer(name: 'watcher'): object {
 function watcherBudget(): KubeObject {
   return {
     ...head('policy/v1', 'PodDisruptionBudget', 'watcher', 'watcher'),
-    spec: { minAvailable: 1, selector: { matchLabels: { 'app.kubernetes.io/name': 'watcher' } } },
+    spec: {
+      minAvailable: 1,
+      selector: { matchLabels: { 'app.kubernetes.io/name': 'watcher' } },
+      // A watcher that does not work keeps no node from being drained.
+      unhealthyPodEvictionPolicy: 'AlwaysAllow',
+    },
   }
 }
 
