@@ -10,13 +10,19 @@ import {
   processNames,
 } from './names.ts'
 
-/** What some clusters need in another way than the base has it, each a folder of its own. */
+/**
+ * What some clusters need in another way than the base has it: each a component, for kustomizations that put several
+ * together, and a folder with the base and this one component, to be applied as it is.
+ */
 
 /** One folder with a kustomization.yaml. */
 export interface Kustomization {
+  /** A component changes what the kustomization that names it has taken in; it cannot be applied alone. */
+  isComponent?: boolean
   files?: Record<string, () => KubeObject[]>
   /** Other kustomizations that it takes in, by their paths. */
   others?: string[]
+  components?: string[]
   patches?: Patch[]
   images?: object[]
 }
@@ -27,15 +33,25 @@ export interface Patch {
   patch: object
 }
 
-const base = ['../base']
-
-export const overlays: Record<string, Kustomization> = {
+const differences: Record<string, Kustomization> = {
   dev: dev(),
   direct: direct(),
   kafka: kafka(),
   namespaced: namespaced(),
   oidc: oidc(),
 }
+
+/** Each difference on its own, by its name. */
+export const components: Record<string, Kustomization> = mapped(differences, (one) => ({
+  ...one,
+  isComponent: true,
+}))
+
+/** The base with one of the components, by that one's name. */
+export const overlays: Record<string, Kustomization> = mapped(differences, (_, name) => ({
+  others: ['../base'],
+  components: [`../components/${name}`],
+}))
 
 /** A Broker that stores events in Kafka. Its class cannot be changed later: delete the Broker first. */
 function kafka(): Kustomization {
@@ -59,7 +75,6 @@ function kafka(): Kustomization {
     metadata: { name: 'any', annotations: { 'kafka.eventing.knative.dev/delivery.order': 'unordered' } },
   }
   return {
-    others: base,
     patches: [
       { target: { kind: 'Broker' }, patch: broker },
       { target: { kind: 'Trigger' }, patch: trigger },
@@ -79,7 +94,6 @@ function direct(): Kustomization {
     SINK_RESYNC: urlOf('resync'),
   }
   return {
-    others: base,
     patches: [
       ...['Broker', 'Trigger', 'PingSource', 'SinkBinding'].map((kind) => removal({ kind })),
       removal({ labelSelector: 'app.kubernetes.io/name=dead-letter', kind: '.*' }),
@@ -97,7 +111,6 @@ function direct(): Kustomization {
 function namespaced(): Kustomization {
   const env = { WATCH_NAMESPACES: 'default' }
   return {
-    others: base,
     patches: [
       ...processNames.flatMap((process) => [
         removal({ kind: 'ClusterRole', name: clusterName(process) }),
@@ -120,7 +133,6 @@ function dev(): Kustomization {
     value: '6s',
   }
   return {
-    others: base,
     // Knative asks no registry for the digest of an image of this name.
     images: [{ name: image.split(':')[0], newName: 'dev.local/mutantops', newTag: 'dev' }],
     patches: [
@@ -141,7 +153,6 @@ function dev(): Kustomization {
  */
 function oidc(): Kustomization {
   return {
-    others: base,
     files: { 'policies.yaml': () => [brokerPolicy()] },
     patches: [
       ...functionNames.map((name) => addEnv(serviceOf(name), { OIDC_AUDIENCE: audienceOf(name) })),
@@ -171,6 +182,13 @@ function brokerPolicy(): KubeObject {
       })),
     },
   }
+}
+
+function mapped(
+  table: Record<string, Kustomization>,
+  change: (one: Kustomization, name: string) => Kustomization,
+): Record<string, Kustomization> {
+  return Object.fromEntries(Object.entries(table).map(([name, one]) => [name, change(one, name)]))
 }
 
 function audienceOf(name: FunctionName): string {

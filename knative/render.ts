@@ -6,7 +6,7 @@ import { customResourceDefinitions } from './crds.ts'
 import { eventing } from './eventing.ts'
 import { labelsOf, namespace } from './names.ts'
 import { networkPolicies } from './network.ts'
-import { type Kustomization, overlays } from './overlays.ts'
+import { components, type Kustomization, overlays } from './overlays.ts'
 import { rbac, tenantRbac } from './rbac.ts'
 import { requesterGuard, userRoles } from './users.ts'
 import { workloads } from './workloads.ts'
@@ -30,13 +30,14 @@ export const manifests: Record<string, () => KubeObject[]> = {
   'workloads.yaml': workloads,
 }
 
-/** Each folder that `kubectl apply -k` takes, by its path here. */
+/** Each folder with a kustomization.yaml, by its path here; `kubectl apply -k` takes all but the components. */
 export const kustomizations: Record<string, Kustomization> = {
   '': { others: ['base'] },
   base: { files: manifests },
   guard: { files: { 'policy.yaml': requesterGuard } },
   tenant: { files: { 'rbac.yaml': tenantRbac } },
   ...overlays,
+  ...Object.fromEntries(Object.entries(components).map(([name, one]) => [`components/${name}`, one])),
 }
 
 /** Every file by its path here, with its text. */
@@ -51,12 +52,15 @@ export function renderedFiles(): Record<string, string> {
 }
 
 /** The files of one kustomization. */
-function rendered({ files = {}, others = [], patches, images }: Kustomization): Record<string, string> {
+function rendered(one: Kustomization): Record<string, string> {
+  const { files = {}, others = [], components, images, patches } = one
   const texts = Object.entries(files).map(([file, objects]) => [file, yamlOf(objects())])
+  const resources = [...others, ...Object.keys(files)]
   const kustomization = {
-    apiVersion: 'kustomize.config.k8s.io/v1beta1',
-    kind: 'Kustomization',
-    resources: [...others, ...Object.keys(files)],
+    apiVersion: one.isComponent ? 'kustomize.config.k8s.io/v1alpha1' : 'kustomize.config.k8s.io/v1beta1',
+    kind: one.isComponent ? 'Component' : 'Kustomization',
+    ...(resources.length > 0 && { resources }),
+    ...(components && { components }),
     ...(images && { images }),
     ...(patches && { patches: patches.map(({ target, patch }) => ({ target, patch: stringify(patch) })) }),
   }

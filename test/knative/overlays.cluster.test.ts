@@ -1,7 +1,11 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { parseAllDocuments, stringify } from 'yaml'
+import { functionConfig } from '../../functions/config.ts'
 import { type ProcessName, processNames } from '../../knative/names.ts'
 import { overlays } from '../../knative/overlays.ts'
 import { kustomizations } from '../../knative/render.ts'
@@ -27,19 +31,103 @@ interface Container {
   image: string
 }
 
-/** The container of a process, be it a Deployment's or a Knative Service's. */
-function containerOf(objects: KubeObject[], name: ProcessName): Container {
+/** The container of a process, be it a Deployment's or a Knative Service's; undefined where that is not installed. */
+function containerOf(objects: KubeObject[], name: ProcessName): Container | undefined {
   const found = objects.find(
     ({ kind, metadata }) => ['Deployment', 'Service'].includes(kind ?? '') && metadata?.name === name,
   )
-  const { spec } = found as unknown as { spec: { template: { spec: { containers: Container[] } } } }
-  const [container] = spec.template.spec.containers
-  if (!container) throw new Error(`${name} has no container`)
-  return container
+  const { spec } = { ...found } as unknown as { spec?: { template: { spec: { containers: Container[] } } } }
+  return spec?.template.spec.containers[0]
 }
 
-const envOf = (objects: KubeObject[], name: ProcessName) =>
-  Object.fromEntries(containerOf(objects, name).env.map((one) => [one.name, one.value]))
+/** What a process makes of the environment that the manifests give it. */
+function configOf(objects: KubeObject[], name: ProcessName) {
+  const env = containerOf(objects, name)?.env.map((one) => [one.name, one.value]) ?? []
+  return functionConfig(Object.fromEntries(env))
+}
+
+/** What each overlay is for. */
+const purposes: Record<string, (objects: KubeObject[]) => void> = {
+  // A Broker in Kafka, and Triggers for which one object does not wait for another.
+  kafka(objects) {
+    expect(ofKind(objects, 'Broker')).toEqual([
+      expect.objectContaining({
+        metadata: expect.objectContaining({ annotations: { 'eventing.knative.dev/broker.class': 'Kafka' } }),
+        spec: { config: expect.objectContaining({ name: 'kafka-broker-config' }) },
+      }),
+    ])
+    expect(ofKind(objects, 'Trigger')).toHaveLength(3)
+    for (const { metadata } of ofKind(objects, 'Trigger'))
+      expect(metadata?.annotations).toEqual({ 'kafka.eventing.knative.dev/delivery.order': 'unordered' })
+  },
+
+  // Nothing of Eventing, and both senders know where each function is.
+  direct(objects) {
+    expect(JSON.stringify(objects.map(({ apiVersion }) => apiVersion))).not.toMatch(/eventing|sources/)
+    expect(objects.map(named)).not.toContainEqual(expect.stringContaining('dead-letter'))
+    for (const name of ['watcher', 'resync'] as const)
+      expect(configOf(objects, name).sink?.url).toEqual({
+        kinds: {
+          Mutation: 'http://mutation.mutantops.svc.cluster.local',
+          MutantDeployment: 'http://mutant-deployment.mutantops.svc.cluster.local',
+        },
+        resync: 'http://resync.mutantops.svc.cluster.local',
+      })
+    expect(configOf(objects, 'watcher').resyncEveryMs).toBe(300_000)
+  },
+
+  // Only the named namespaces are looked at, and no process has a right in all of them.
+  namespaced(objects) {
+    for (const name of ['watcher', 'resync'] as const)
+      expect(configOf(objects, name).namespaces).toEqual(['default'])
+    expect(ofKind(objects, 'ClusterRoleBinding')).toEqual([])
+  },
+
+  // One watcher, a talkative log, and an image that is not pulled.
+  dev(objects) {
+    expect(ofKind(objects, 'PodDisruptionBudget')).toEqual([])
+    expect(ofKind(objects, 'Deployment')[0]?.spec).toMatchObject({ replicas: 1 })
+    for (const name of processNames) {
+      const container = containerOf(objects, name)
+      if (!container) continue
+      expect(container).toMatchObject({ image: 'dev.local/mutantops:dev', imagePullPolicy: 'IfNotPresent' })
+      expect(configOf(objects, name).logLevel).toBe('debug')
+    }
+    for (const { spec } of ofKind(objects, 'Service'))
+      expect(JSON.stringify(spec)).toContain('"autoscaling.knative.dev/window":"6s"')
+  },
+
+  // Each function has an audience and its Trigger the same; every source of ours, and nobody else, sends to the Broker.
+  oidc(objects) {
+    for (const trigger of ofKind(objects, 'Trigger')) {
+      const { subscriber, delivery } = trigger.spec as {
+        subscriber: { audience: string; ref: { name: ProcessName } }
+        delivery: { deadLetterSink: { audience: string } }
+      }
+      expect(configOf(objects, subscriber.ref.name).oidcAudience).toBe(subscriber.audience)
+      expect(configOf(objects, 'dead-letter').oidcAudience).toBe(delivery.deadLetterSink.audience)
+    }
+    const sources = [...ofKind(objects, 'SinkBinding'), ...ofKind(objects, 'PingSource')].map(named)
+    const [policy] = ofKind(objects, 'EventPolicy')
+    const spec = policy?.spec as { from: { ref: { kind: string; name: string } }[] } | undefined
+    expect(spec?.from.map(({ ref }) => `${ref.kind} ${ref.name}`).sort()).toEqual(sources.sort())
+  },
+}
+
+/** The base with several components, in a kustomization of somebody's own. */
+async function together(names: string[]): Promise<KubeObject[]> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'overlays-')))
+  const path = (name: string) => relative(folder, join(root, 'knative', name))
+  const kustomization = {
+    resources: [path('base')],
+    components: names.map((name) => path(`components/${name}`)),
+  }
+  await writeFile(join(folder, 'kustomization.yaml'), stringify(kustomization))
+  const { stdout, stderr, code } = await realCluster.kubectl(['kustomize', folder])
+  await rm(folder, { recursive: true })
+  expect({ stderr, code }).toEqual({ stderr: '', code: 0 })
+  return parseAllDocuments(stdout).map((document) => document.toJS())
+}
 
 let base: KubeObject[]
 beforeAll(async () => {
@@ -48,29 +136,44 @@ beforeAll(async () => {
   base = await kustomized('')
 })
 
-describe('kustomize', () => {
-  it('builds the root as it builds the base', async () => {
-    expect(await kustomized('base')).toEqual(base)
+it('the root is built as the base is', async () => {
+  expect(await kustomized('base')).toEqual(base)
+})
+
+describe.each(Object.keys(overlays))('%s', (name) => {
+  it('is what it is for, and the base is not', async () => {
+    const purpose = purposes[name]
+    purpose?.(await kustomized(name))
+    expect(() => purpose?.(base)).toThrow()
   })
 
-  it.each(Object.keys(overlays))(
-    '%s differs from the base in what it is for, and in no name',
-    async (name) => {
-      const objects = await kustomized(name)
-      expect(objects).not.toEqual(base)
-      const added = objects.map(named).filter((one) => !base.map(named).includes(one))
-      expect(added).toEqual(name === 'oidc' ? ['EventPolicy broker'] : [])
-    },
-  )
+  it('has no object that the base has not, but for the policy that says who may send', async () => {
+    const added = (await kustomized(name)).map(named).filter((one) => !base.map(named).includes(one))
+    expect(added).toEqual(name === 'oidc' ? ['EventPolicy broker'] : [])
+  })
 
-  it.each(Object.keys(overlays))('%s gives no account a right that it has not in the base', async (name) => {
+  it('gives no account a right that it has not in the base', async () => {
     const rights = (objects: KubeObject[]) =>
       objects.filter(({ kind }) => /Role|ServiceAccount/.test(kind ?? '')).map((one) => JSON.stringify(one))
     expect(rights(base).length).toBeGreaterThan(0)
     expect(rights(base)).toEqual(expect.arrayContaining(rights(await kustomized(name))))
   })
+})
 
-  it.skipIf(!knativeCrds).each(Object.keys(kustomizations))(
+describe('components', () => {
+  it.each([
+    [['kafka', 'oidc']],
+    [['namespaced', 'direct']],
+    [['direct', 'namespaced', 'dev']],
+    [['kafka', 'namespaced', 'oidc', 'dev']],
+  ])('%j go together', async (names) => {
+    const objects = await together(names)
+    for (const name of names) purposes[name]?.(objects)
+  })
+})
+
+describe.skipIf(!knativeCrds)("with Knative's CRDs", () => {
+  it.each(Object.entries(kustomizations).flatMap(([name, one]) => (one.isComponent ? [] : [name])))(
     'a real API server takes the folder "%s" with strict validation',
     async (name) => {
       const applied = await realCluster.kubectl(['apply', '--server-side', '-f', knativeCrds ?? ''])
@@ -87,79 +190,4 @@ describe('kustomize', () => {
       expect({ stderr, code }).toEqual({ stderr: '', code: 0 })
     },
   )
-})
-
-describe('kafka', () => {
-  it('has a Broker in Kafka, and Triggers for which one object does not wait for another', async () => {
-    const objects = await kustomized('kafka')
-    expect(ofKind(objects, 'Broker')).toEqual([
-      expect.objectContaining({
-        metadata: expect.objectContaining({ annotations: { 'eventing.knative.dev/broker.class': 'Kafka' } }),
-        spec: { config: expect.objectContaining({ name: 'kafka-broker-config' }) },
-      }),
-    ])
-    for (const { metadata } of ofKind(objects, 'Trigger'))
-      expect(metadata?.annotations).toEqual({ 'kafka.eventing.knative.dev/delivery.order': 'unordered' })
-  })
-})
-
-describe('direct', () => {
-  it('has nothing of Eventing, and a sink for each function', async () => {
-    const objects = await kustomized('direct')
-    expect(JSON.stringify(objects.map(({ apiVersion }) => apiVersion))).not.toMatch(/eventing|sources/)
-    expect(objects.map(named)).not.toContainEqual(expect.stringContaining('dead-letter'))
-    for (const name of ['watcher', 'resync'] as const)
-      expect(envOf(objects, name)).toMatchObject({
-        SINK_MUTATION: 'http://mutation.mutantops.svc.cluster.local',
-        SINK_MUTANTDEPLOYMENT: 'http://mutant-deployment.mutantops.svc.cluster.local',
-        SINK_RESYNC: 'http://resync.mutantops.svc.cluster.local',
-      })
-    expect(envOf(objects, 'watcher')).toMatchObject({ RESYNC_SECONDS: '300' })
-  })
-})
-
-describe('dev', () => {
-  it('has one watcher, a talkative log, and an image that is not pulled', async () => {
-    const objects = await kustomized('dev')
-    expect(ofKind(objects, 'PodDisruptionBudget')).toEqual([])
-    expect(ofKind(objects, 'Deployment')[0]?.spec).toMatchObject({ replicas: 1 })
-    for (const name of processNames) {
-      expect(envOf(objects, name)).toMatchObject({ LOG_LEVEL: 'debug' })
-      expect(containerOf(objects, name)).toMatchObject({
-        image: 'dev.local/mutantops:dev',
-        imagePullPolicy: 'IfNotPresent',
-      })
-    }
-  })
-})
-
-describe('oidc', () => {
-  it('gives each function an audience, and its Trigger the same one', async () => {
-    const objects = await kustomized('oidc')
-    for (const trigger of ofKind(objects, 'Trigger')) {
-      const { subscriber, delivery } = trigger.spec as {
-        subscriber: { audience: string; ref: { name: ProcessName } }
-        delivery: { deadLetterSink: { audience: string } }
-      }
-      expect(envOf(objects, subscriber.ref.name).OIDC_AUDIENCE).toBe(subscriber.audience)
-      expect(envOf(objects, 'dead-letter').OIDC_AUDIENCE).toBe(delivery.deadLetterSink.audience)
-    }
-  })
-
-  it('lets every source of ours, and nobody else, send to the Broker', async () => {
-    const objects = await kustomized('oidc')
-    const sources = [...ofKind(objects, 'SinkBinding'), ...ofKind(objects, 'PingSource')].map(named)
-    const [policy] = ofKind(objects, 'EventPolicy')
-    const spec = policy?.spec as { from: { ref: { kind: string; name: string } }[] } | undefined
-    const from = spec?.from.map(({ ref }) => `${ref.kind} ${ref.name}`)
-    expect(from?.sort()).toEqual(sources.sort())
-  })
-})
-
-describe('namespaced', () => {
-  it('has the watcher and the resync look at no namespace but those that are named', async () => {
-    const objects = await kustomized('namespaced')
-    for (const name of ['watcher', 'resync'] as const)
-      expect(envOf(objects, name)).toMatchObject({ WATCH_NAMESPACES: 'default' })
-  })
 })
