@@ -3,6 +3,7 @@ import { type SinkConfig, sinkConfig } from '../shared/cloudevents/sink-config.t
 import { isDns1123Label } from '../shared/kinds/mutants.ts'
 import type { Adoption } from '../shared/reconcile/adoption.ts'
 import type { LeaseSettings } from '../shared/runtime/lease.ts'
+import { logLevels } from '../shared/watching/settings.ts'
 
 /** What a function is told by its environment. */
 export interface FunctionConfig {
@@ -32,6 +33,8 @@ export interface FunctionConfig {
   tape: string | undefined
   /** `SERVICE_ACCOUNT_FOLDER`: where the token and the CA are, if not where a kubelet mounts them. */
   serviceAccountFolder: string | undefined
+  /** `CONFIG_MAP`: beside the Lease, the watcher's live settings. Default mutantops-watcher. */
+  configMap: string | undefined
   /** `RESYNC_SECONDS`: how often the watcher itself asks for a resync. Default never: a cron does. */
   resyncEveryMs: number | undefined
   /** `OIDC_AUDIENCE`: events need a token of the cluster for this audience. Default none is asked for. */
@@ -47,7 +50,6 @@ export interface FunctionConfig {
 
 type Environment = Record<string, string | undefined>
 
-const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 const adoptions: Adoption[] = ['label', 'legacy', 'always']
 
 /** Reads a function's configuration. Throws an Error that names the variable whose value is not valid. */
@@ -55,7 +57,7 @@ export function functionConfig(env: Environment): FunctionConfig {
   return {
     port: integer(env, 'PORT', 8080, 0, 65_535),
     host: env.HOST || undefined,
-    logLevel: oneOf(env, 'LOG_LEVEL', levels, 'info'),
+    logLevel: oneOf(env, 'LOG_LEVEL', logLevels, 'info'),
     cluster: clusterName(env),
     adoption: oneOf(env, 'ADOPTION', adoptions, 'label'),
     legacyManagers: listOf(env.LEGACY_MANAGERS),
@@ -66,6 +68,7 @@ export function functionConfig(env: Environment): FunctionConfig {
     instance: env.POD_NAME || env.HOSTNAME || 'local',
     tape: env.TAPE || undefined,
     serviceAccountFolder: env.SERVICE_ACCOUNT_FOLDER || undefined,
+    configMap: env.CONFIG_MAP?.trim() || undefined,
     resyncEveryMs: integer(env, 'RESYNC_SECONDS', 0, 0, 86_400) * 1_000 || undefined,
     oidcAudience: env.OIDC_AUDIENCE?.trim() || undefined,
     sink: sinkConfig(env),

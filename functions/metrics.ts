@@ -91,6 +91,11 @@ export const metricDefinitions = {
     help: 'Objects watched, by kind.',
     labels: ['kind'],
   },
+  mutantops_watcher_paused: {
+    type: 'gauge',
+    help: '1 while nothing is sent because the ConfigMap says so.',
+    labels: [],
+  },
   mutantops_watcher_queue_depth: {
     type: 'gauge',
     help: 'Objects that wait to be told of.',

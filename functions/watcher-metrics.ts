@@ -15,7 +15,12 @@ export function countWatch(metrics: Metrics, kind: string, what: InformerCount):
 }
 
 /** Sets the gauges to what holds now, before a scrape. A process that does not lead watches nothing and sends nothing. */
-export function noteState(metrics: Metrics, state: ForwardState | undefined): void {
+export function noteState(
+  metrics: Metrics,
+  state: ForwardState | undefined,
+  { paused }: { paused: boolean },
+): void {
+  metrics.note('mutantops_watcher_paused', {}, paused ? 1 : 0)
   for (const [kind, count] of Object.entries(state?.objects ?? {}))
     metrics.note('mutantops_watcher_objects', { kind }, count)
   const {

@@ -1,12 +1,17 @@
 import { Hono } from 'hono'
 import type { Sink } from '../shared/cloudevents/sink.ts'
 import type { InformerLimits } from '../shared/kube/informer.ts'
+import { concurrencyDefault, foldWithinMsDefault } from '../shared/kube/workqueue.ts'
 import { type Elector, elector } from '../shared/runtime/elector.ts'
 import { type LeaderTasks, leaderTasks } from '../shared/runtime/leader-tasks.ts'
 import { type LeaseSettings, stopTimeoutMs } from '../shared/runtime/lease.ts'
 import { type Forwarding, forwarding } from '../shared/watching/forward.ts'
+import type { WatcherSettings } from '../shared/watching/settings.ts'
 import type { FunctionContext } from './context.ts'
 import { countWatch, noteState } from './watcher-metrics.ts'
+import { type LiveSettings, liveSettings } from './watcher-settings.ts'
+
+export const watcherConfigMap = 'mutantops-watcher'
 
 export interface WatcherContext
   extends Pick<FunctionContext, 'client' | 'clock' | 'log' | 'metrics' | 'cluster'> {
@@ -15,6 +20,8 @@ export interface WatcherContext
   namespaces: string[] | undefined
   /** The Lease that decides which of several watchers works. */
   election: LeaseSettings
+  /** The ConfigMap beside the Lease that changes settings while it runs. Default mutantops-watcher. */
+  configMap?: string
   /** Where no cron asks for it: how often a resync is asked for, in ms. */
   resyncEveryMs?: number | undefined
   limits?: Partial<InformerLimits>
@@ -28,13 +35,28 @@ export interface Watcher {
 
 /**
  * The watcher: the only process that always runs. Of several one leads; it turns what changes in the cluster into
- * events at the sink. `/livez`, `/readyz` (with who leads and which watches do not stand) and `/metrics`.
+ * events at the sink. `/livez`, `/readyz` (with who leads and which watches do not stand) and `/metrics`. A ConfigMap
+ * changes how much it logs, how it folds, how many events are on their way, and whether any are, while it runs.
  */
 export function watcherApp(ctx: WatcherContext): Watcher {
   const campaign = elector(leaseOf(ctx))
+  const { client, clock, log } = ctx
+  const settings: LiveSettings = liveSettings({
+    client,
+    clock,
+    log,
+    namespace: ctx.election.namespace,
+    configMap: ctx.configMap ?? watcherConfigMap,
+    defaults: defaultSettings(log.level),
+    onChange({ logLevel }) {
+      log.level = logLevel
+      forwards.wake()
+    },
+  })
   const forwards: Forwarding = forwarding({
     ...ctx,
     isLeader: campaign.isLeader,
+    settings: settings.now,
     onAnswer: (status) => ctx.metrics.note('mutantops_watcher_sends_total', { status: String(status) }),
     onCount: (kind, what) => countWatch(ctx.metrics, kind, what),
   })
@@ -43,10 +65,13 @@ export function watcherApp(ctx: WatcherContext): Watcher {
   const app = new Hono()
   app.get('/livez', (c) => c.json({ status: 'alive' }))
   app.get('/readyz', (c) =>
-    c.json({ status: phase, ...reportOf(campaign, forwards) }, phase === 'running' ? 200 : 503),
+    c.json(
+      { status: phase, ...reportOf(campaign, forwards, settings.now()) },
+      phase === 'running' ? 200 : 503,
+    ),
   )
   app.get('/metrics', async (c) => {
-    noteState(ctx.metrics, forwards.state())
+    noteState(ctx.metrics, forwards.state(), settings.now())
     const { text, contentType } = await ctx.metrics.text()
     return c.body(text, 200, { 'content-type': contentType })
   })
@@ -62,15 +87,20 @@ export function watcherApp(ctx: WatcherContext): Watcher {
         stopTimeoutMs: stopTimeoutMs(ctx.election),
       })
       const campaigning = campaign.run(stopping.signal)
+      const following = settings.run(stopping.signal)
       phase = 'running'
       let stopped: Promise<void> | undefined
       return () => {
         phase = 'stopping'
-        stopped ??= stop({ tasks, campaign, campaigning, stopping })
+        stopped ??= stop({ tasks, campaign, others: [campaigning, following], stopping })
         return stopped
       }
     },
   }
+}
+
+function defaultSettings(logLevel: string): WatcherSettings {
+  return { logLevel, foldWithinMs: foldWithinMsDefault, concurrency: concurrencyDefault, paused: false }
 }
 
 function leaseOf({ client, clock, log, election }: WatcherContext) {
@@ -78,11 +108,12 @@ function leaseOf({ client, clock, log, election }: WatcherContext) {
 }
 
 /** What a person wants to know when no events come. Names only what the configuration or the code names. */
-function reportOf(campaign: Elector, forwards: Forwarding) {
+function reportOf(campaign: Elector, forwards: Forwarding, { paused }: WatcherSettings) {
   const { leading, reachable } = campaign.state()
   const state = forwards.state()
   return {
     leader: { lease: campaign.leaseName, leading, reachable },
+    paused,
     ...(state && { sink: state.sinkIsWell ? 'up' : 'down', interrupted: state.interrupted }),
   }
 }
@@ -90,14 +121,14 @@ function reportOf(campaign: Elector, forwards: Forwarding) {
 interface Started {
   tasks: LeaderTasks
   campaign: Elector
-  campaigning: Promise<void>
+  others: Promise<void>[]
   stopping: AbortController
 }
 
 /** The tasks end, then the Lease is released, so that the successor leads at once and never beside this process. */
-async function stop({ tasks, campaign, campaigning, stopping }: Started): Promise<void> {
+async function stop({ tasks, campaign, others, stopping }: Started): Promise<void> {
   const { abandoned } = await tasks.stop()
   await campaign.stop({ release: abandoned.length === 0 })
   stopping.abort(new Error('The watcher was stopped'))
-  await campaigning
+  await Promise.all(others)
 }

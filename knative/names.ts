@@ -8,6 +8,8 @@ export const brokerName = 'default'
 export const image = 'mutantops:0.1.0'
 /** The Lease that the two watchers campaign for. */
 export const leaseName = 'mutantops-watcher'
+/** The ConfigMap, if there is one, with the watcher's live settings. */
+export const settingsName = 'mutantops-watcher'
 export const port = 8080
 
 export type FunctionName = 'mutation' | 'mutant-deployment' | 'resync' | 'dead-letter'

@@ -1,7 +1,16 @@
 import { mutantDeployments, mutations } from '../shared/kinds/mutants.ts'
 import type { KubeObject, Resource } from '../shared/kinds/object.ts'
-import { deployments, events, leases, secrets } from '../shared/kinds/object.ts'
-import { clusterName, head, labelsOf, leaseName, namespace, type ProcessName, processNames } from './names.ts'
+import { configMaps, deployments, events, leases, secrets } from '../shared/kinds/object.ts'
+import {
+  clusterName,
+  head,
+  labelsOf,
+  leaseName,
+  namespace,
+  type ProcessName,
+  processNames,
+  settingsName,
+} from './names.ts'
 
 /** A ServiceAccount for each process, and no right more than it uses. */
 
@@ -51,6 +60,8 @@ const ownRules: Partial<Record<ProcessName, Rule[]>> = {
   watcher: [
     { ...rule(leases, ['get', 'create', 'update']), resourceNames: [leaseName] },
     rule(events, ['create']),
+    // By a field selector, so that the name can be held.
+    { ...rule(configMaps, ['list', 'watch']), resourceNames: [settingsName] },
   ],
 }
 

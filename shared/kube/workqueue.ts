@@ -13,8 +13,10 @@ export interface WorkqueueOptions<T> {
   work(key: string, item: T, signal: AbortSignal): Promise<Outcome>
   /** Stops everything: nothing starts any more, and what is in flight is aborted. */
   signal: AbortSignal
-  /** How many are worked on at once. */
-  concurrency?: number
+  /** How many are worked on at once; asked before each start. */
+  concurrency?: () => number
+  /** What follows the first addition within this time is one more piece of work, in ms; asked at each start. */
+  foldWithinMs?: () => number
   /** Asked before each start, so that one who has lost the leadership starts nothing, however late the signal comes. */
   mayStart?: () => boolean
   /** What to keep of two items for one key; default: the later. */
@@ -41,12 +43,13 @@ export interface WorkqueueState {
 
 export interface Workqueue<T> {
   add(key: string, item: T, options?: { lane?: Lane; pinned?: boolean }): void
+  /** Starts what may start now: for when an answer of `mayStart` or `concurrency` has changed. */
+  wake(): void
   state(): WorkqueueState
 }
 
-/** What follows the first change within this time becomes one more piece of work, in ms. */
-export const foldWithinMs = 50
-const concurrencyDefault = 32
+export const foldWithinMsDefault = 50
+export const concurrencyDefault = 32
 const lengthMaxDefault = 10_000
 /** Work that lasts longer gives its slot back, in ms. */
 export const slowAfterMs = 5_000
@@ -80,7 +83,7 @@ interface Entry<T> {
  */
 export function workqueue<T>(options: WorkqueueOptions<T>): Workqueue<T> {
   const { clock, signal, mayStart = () => true, fold = (_, later) => later } = options
-  const concurrency = options.concurrency ?? concurrencyDefault
+  const { concurrency = () => concurrencyDefault, foldWithinMs = () => foldWithinMsDefault } = options
   const lengthMax = options.lengthMax ?? lengthMaxDefault
   const entries = new Map<string, Entry<T>>()
   const lanes: Record<Lane, Lined<T>> = { fresh: line(), start: line() }
@@ -140,7 +143,7 @@ export function workqueue<T>(options: WorkqueueOptions<T>): Workqueue<T> {
   }
 
   function pump(): void {
-    while (count.inFlight < concurrency && !signal.aborted && mayStart()) {
+    while (count.inFlight < concurrency() && !signal.aborted && mayStart()) {
       const entry = next()
       if (!entry) return
       const value = take(entry)
@@ -165,7 +168,7 @@ export function workqueue<T>(options: WorkqueueOptions<T>): Workqueue<T> {
     let isSlow = false
     starts++
     count.inFlight++
-    Object.assign(entry, { place: 'work', latest: mine, foldUntilMs: sinceMs + foldWithinMs })
+    Object.assign(entry, { place: 'work', latest: mine, foldUntilMs: sinceMs + foldWithinMs() })
     const giveBack = () => {
       if (count.slow >= slowMax || signal.aborted) return
       isSlow = true
@@ -238,7 +241,7 @@ export function workqueue<T>(options: WorkqueueOptions<T>): Workqueue<T> {
     return { ...count, oldestAgeMs: clock.monotonicMs() - oldestMs }
   }
 
-  return { add, state }
+  return { add, wake: pump, state }
 }
 
 function newEntry<T>(key: string): Entry<T> {

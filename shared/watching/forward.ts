@@ -6,6 +6,7 @@ import { type Lane, type Workqueue, type WorkqueueState, workqueue } from '../ku
 import type { Logger } from '../log.ts'
 import { delivery } from './delivery.ts'
 import { eventOf, type Hint, keyOf } from './hint.ts'
+import type { WatcherSettings } from './settings.ts'
 import { type Watch, watchesOf } from './watches.ts'
 
 export interface ForwardOptions {
@@ -22,8 +23,8 @@ export interface ForwardOptions {
   /** Told of each answer of the sink: its status, 0 when none came. */
   onAnswer?: (status: number) => void
   onCount?: (kind: string, what: InformerCount) => void
-  /** How many events may be on their way at once. Default 32. */
-  concurrency?: number
+  /** As it is now; asked again and again. */
+  settings: () => Pick<WatcherSettings, 'concurrency' | 'foldWithinMs' | 'paused'>
   /** Without a cron's events: asks for a resync each time so long has passed, in ms. */
   resyncEveryMs?: number | undefined
   limits?: Partial<InformerLimits>
@@ -42,6 +43,8 @@ export interface ForwardState {
 export interface Forwarding {
   /** Watches and sends until `signal` is aborted. */
   run(signal: AbortSignal): Promise<void>
+  /** Looks at the settings, which have changed. */
+  wake(): void
   /** Undefined while it does not run. */
   state(): ForwardState | undefined
 }
@@ -74,12 +77,13 @@ export function forwarding(options: ForwardOptions): Forwarding {
         if (running === mine) running = undefined
       }
     },
+    wake: () => running?.queue.wake(),
     state: () => running && stateOf(running),
   }
 }
 
 function begin(options: ForwardOptions, signal: AbortSignal): Running {
-  const { clock, log, cluster } = options
+  const { clock, log, cluster, settings } = options
   const { send, isWell } = delivery({ ...options, onAnswer: (status) => options.onAnswer?.(status) })
   let isOverfull = false
 
@@ -93,8 +97,9 @@ function begin(options: ForwardOptions, signal: AbortSignal): Running {
   const queue = workqueue<Hint>({
     clock,
     signal,
-    mayStart: options.isLeader,
-    ...(options.concurrency && { concurrency: options.concurrency }),
+    mayStart: () => options.isLeader() && !settings().paused,
+    concurrency: () => settings().concurrency,
+    foldWithinMs: () => settings().foldWithinMs,
     onDrop: () => {
       if (isOverfull) return
       isOverfull = true

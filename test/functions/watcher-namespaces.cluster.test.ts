@@ -43,6 +43,8 @@ it('many namespaces cost three lists and three watches when none is named (case 
   // A list of more than a page takes several requests; each goes on where the one before ended.
   const sequences = lists.filter(({ requestURI }) => !requestURI.includes('continue='))
   expect(sequences.map(({ objectRef }) => objectRef?.resource).sort()).toEqual([
+    // Its own settings.
+    'configmaps',
     'deployments',
     'mutantdeployments',
     'mutations',

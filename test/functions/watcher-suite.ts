@@ -1,7 +1,13 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../shared/clock.ts'
 import { fieldManager, mutantDeployments, mutations, ownerLabel } from '../../shared/kinds/mutants.ts'
-import { deployments, type KubeObject, leases, type StoredObject } from '../../shared/kinds/object.ts'
+import {
+  configMaps,
+  deployments,
+  type KubeObject,
+  leases,
+  type StoredObject,
+} from '../../shared/kinds/object.ts'
 import { kubeClient } from '../../shared/kube/client.ts'
 import { installCrds } from '../support/crds.ts'
 import { startWatcher, type WatcherRun, wordSink } from '../support/watcher.ts'
@@ -204,6 +210,44 @@ export function watcherSuite(api: TestApi): void {
       await told('resync')
       await client.create(mutations, mutation(namespace, 'b'))
       await told('applied Mutation b')
+    })
+  })
+
+  describe('its ConfigMap', () => {
+    it('pauses it, and what changed meanwhile is told once when it goes on', async () => {
+      const { namespace, watcher, told } = await world()
+      const { ready, metrics, lines } = await watcher()
+      const put = (data: Record<string, string>) =>
+        client.apply(
+          configMaps,
+          { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name: 'mutantops-watcher' }, data },
+          { fieldManager: 'test' },
+        )
+      await told('resync')
+      expect(await ready()).toMatchObject({ paused: false })
+      await put({ paused: 'true', logLevel: 'debug' })
+      await expect.poll(ready, { timeout: 5_000 }).toMatchObject({ paused: true })
+      expect(await metrics()).toMatch(/^mutantops_watcher_paused 1$/m)
+
+      const made = await client.create(mutations, mutation(namespace, 'a'))
+      await client.replace(mutations, { ...made, metadata: { ...made.metadata, annotations: { note: 'x' } } })
+      await client.create(mutations, mutation(namespace, 'b'))
+      await expect.poll(metrics, { timeout: 5_000 }).toMatch(/^mutantops_watcher_queue_depth 2$/m)
+      await expect.poll(metrics, { timeout: 5_000 }).toMatch(/^mutantops_watcher_folded 1$/m)
+
+      // A value that is not valid changes nothing: it stays paused.
+      await put({ paused: 'no', logLevel: 'debug' })
+      const warned = () => lines.filter(({ msg }) => msg === 'settings not taken')
+      await expect.poll(warned, { timeout: 5_000 }).toEqual([
+        expect.objectContaining({
+          configMap: `${namespace}/mutantops-watcher`,
+          problems: ['paused is not true or false'],
+        }),
+      ])
+      expect(await ready()).toMatchObject({ paused: true })
+      await client.delete(configMaps, { namespace, name: 'mutantops-watcher' })
+      await told('applied Mutation a', 'applied Mutation b')
+      expect(await ready()).toMatchObject({ paused: false })
     })
   })
 

@@ -122,7 +122,7 @@ describe('one key', () => {
 
 describe('many keys', () => {
   it('are worked on as many at once as may be, in the order in which they came', async () => {
-    const { queue, sent, tries } = world({ concurrency: 2 })
+    const { queue, sent, tries } = world({ concurrency: () => 2 })
     for (const key of 'abcd') queue.add(key, 1)
     expect(sent()).toBe('a1 b1')
     await tries[1]?.end()
@@ -132,7 +132,7 @@ describe('many keys', () => {
   })
 
   it('found at start are all worked on in bounded time, however busy fifty others are (case 9)', async () => {
-    const { clock, queue, tries } = world({ concurrency: 4, takesMs: 10 })
+    const { clock, queue, tries } = world({ concurrency: () => 4, takesMs: 10 })
     for (let index = 0; index < 2_000; index++) queue.add(`start-${index}`, 1, { lane: 'start' })
     // Four slots of 10 ms are 400 starts a second, of which at least 100 are of the start lane: 20 s for 2,000.
     let item = 0
@@ -146,7 +146,7 @@ describe('many keys', () => {
   }, 30_000)
 
   it('past the limit lose the oldest hint, which is told; what is pinned or at work stays', async () => {
-    const { queue, dropped, last, sent } = world({ concurrency: 1, lengthMax: 3 })
+    const { queue, dropped, last, sent } = world({ concurrency: () => 1, lengthMax: 3 })
     queue.add('working', 1)
     queue.add('pinned', 1, { pinned: true })
     for (const key of 'abcd') queue.add(key, 1)
@@ -157,9 +157,49 @@ describe('many keys', () => {
   })
 })
 
+describe('what may change meanwhile', () => {
+  it('what waited for leave starts when it is woken, folded', () => {
+    let may = false
+    const { queue, sent } = world({ mayStart: () => may })
+    queue.add('a', 1)
+    queue.add('b', 1)
+    queue.add('a', 2)
+    expect(sent()).toBe('')
+    may = true
+    queue.wake()
+    expect(sent()).toBe('a2 b1')
+  })
+
+  it('more start at once when more may', () => {
+    let concurrency = 1
+    const { queue, sent } = world({ concurrency: () => concurrency })
+    for (const key of 'abc') queue.add(key, 1)
+    expect(sent()).toBe('a1')
+    concurrency = 3
+    queue.wake()
+    expect(sent()).toBe('a1 b1 c1')
+  })
+
+  it('the time within which changes fold is the one at the start of the work', async () => {
+    let foldWithinMs = 1_000
+    const { clock, queue, sent, last } = world({ foldWithinMs: () => foldWithinMs })
+    queue.add('a', 1)
+    foldWithinMs = 0
+    await last().end()
+    queue.add('a', 2)
+    await clock.advance(999)
+    expect(sent()).toBe('a1')
+    await clock.advance(1)
+    expect(sent()).toBe('a1 a2')
+    await last().end()
+    queue.add('a', 3)
+    expect(sent()).toBe('a1 a2 a3')
+  })
+})
+
 describe('slow work', () => {
   it('gives its slot back after 5 s, and its key may go again at once', async () => {
-    const { clock, queue, sent, tries } = world({ concurrency: 1 })
+    const { clock, queue, sent, tries } = world({ concurrency: () => 1 })
     queue.add('a', 1)
     queue.add('b', 1)
     await clock.advance(4_999)
@@ -188,7 +228,7 @@ describe('slow work', () => {
   })
 
   it('is bounded: past a thousand it keeps its slot', async () => {
-    const { clock, queue, tries } = world({ concurrency: 8 })
+    const { clock, queue, tries } = world({ concurrency: () => 8 })
     for (let index = 0; index < 2_000; index++) queue.add(`k${index}`, 1)
     await clock.advance(5_000 * 200)
     expect(queue.state()).toMatchObject({ slow: 1_000, inFlight: 8 })
@@ -198,7 +238,7 @@ describe('slow work', () => {
 
 describe('stopping', () => {
   it('starts nothing more and aborts what is in flight', async () => {
-    const { clock, stop, queue, sent, last } = world({ concurrency: 1 })
+    const { clock, stop, queue, sent, last } = world({ concurrency: () => 1 })
     queue.add('a', 1)
     queue.add('b', 1)
     stop.abort()
@@ -211,7 +251,7 @@ describe('stopping', () => {
 
   it('starts nothing once it may not, before any signal has come', async () => {
     let mayStart = true
-    const { queue, sent, last } = world({ concurrency: 1, mayStart: () => mayStart })
+    const { queue, sent, last } = world({ concurrency: () => 1, mayStart: () => mayStart })
     queue.add('a', 1)
     queue.add('b', 1)
     mayStart = false
@@ -236,7 +276,7 @@ it('whatever comes whenever, the last item of each key is done in the end, one a
         const clock = virtualClock()
         const queue = workqueue<number>({
           clock,
-          concurrency: 2,
+          concurrency: () => 2,
           signal: new AbortController().signal,
           work: async (key, item) => {
             expect(working.has(key)).toBe(false)
