@@ -99,6 +99,7 @@ async function watcherApp(ctx: FunctionContext, config: FunctionConfig): Promise
     namespaces: config.namespaces,
     election: config.election,
     resyncEveryMs: config.resyncEveryMs,
+    fullResyncEveryMs: config.fullResyncEveryMs,
     ...(config.configMap && { configMap: config.configMap }),
   })
   const stop = await start()

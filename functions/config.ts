@@ -37,6 +37,8 @@ export interface FunctionConfig {
   configMap: string | undefined
   /** `RESYNC_SECONDS`: how often the watcher itself asks for a resync. Default never: a cron does. */
   resyncEveryMs: number | undefined
+  /** `FULL_RESYNC_SECONDS`: how often it asks for one that sends every object. Default never. */
+  fullResyncEveryMs: number | undefined
   /** `OIDC_AUDIENCE`: events need a token of the cluster for this audience. Default none is asked for. */
   oidcAudience: string | undefined
   /** `K_SINK`, or without a broker `SINK_MUTATION`, `SINK_MUTANTDEPLOYMENT` and `SINK_RESYNC`; see sinkConfig. */
@@ -70,6 +72,7 @@ export function functionConfig(env: Environment): FunctionConfig {
     serviceAccountFolder: env.SERVICE_ACCOUNT_FOLDER || undefined,
     configMap: env.CONFIG_MAP?.trim() || undefined,
     resyncEveryMs: integer(env, 'RESYNC_SECONDS', 0, 0, 86_400) * 1_000 || undefined,
+    fullResyncEveryMs: integer(env, 'FULL_RESYNC_SECONDS', 0, 0, 86_400) * 1_000 || undefined,
     oidcAudience: env.OIDC_AUDIENCE?.trim() || undefined,
     sink: sinkConfig(env),
     election: {

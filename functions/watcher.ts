@@ -22,8 +22,9 @@ export interface WatcherContext
   election: LeaseSettings
   /** The ConfigMap beside the Lease that changes settings while it runs. Default mutantops-watcher. */
   configMap?: string
-  /** Where no cron asks for it: how often a resync is asked for, in ms. */
+  /** Where no cron asks for it: how often a resync is asked for, and a full one, in ms. */
   resyncEveryMs?: number | undefined
+  fullResyncEveryMs?: number | undefined
   limits?: Partial<InformerLimits>
 }
 

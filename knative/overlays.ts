@@ -84,8 +84,7 @@ function kafka(): Kustomization {
 
 /**
  * Without Knative Eventing: the watcher sends to the functions itself, tries again by itself until an event is taken (so
- * that there are no dead letters), and asks for the resync that a cron asks for elsewhere. A full one, which a cron asks
- * for hourly, is left to a person's POST.
+ * that there are no dead letters), and asks for the resyncs that a cron asks for elsewhere.
  */
 function direct(): Kustomization {
   const sinks = {
@@ -93,11 +92,13 @@ function direct(): Kustomization {
     SINK_MUTANTDEPLOYMENT: urlOf('mutant-deployment'),
     SINK_RESYNC: urlOf('resync'),
   }
+  // As the PingSources of the base have it.
+  const resyncs = { RESYNC_SECONDS: '300', FULL_RESYNC_SECONDS: '3600' }
   return {
     patches: [
       ...['Broker', 'Trigger', 'PingSource', 'SinkBinding'].map((kind) => removal({ kind })),
       removal({ labelSelector: 'app.kubernetes.io/name=dead-letter', kind: '.*' }),
-      addEnv({ kind: 'Deployment', name: 'watcher' }, { ...sinks, RESYNC_SECONDS: '300' }),
+      addEnv({ kind: 'Deployment', name: 'watcher' }, { ...sinks, ...resyncs }),
       addEnv(serviceOf('resync'), sinks),
     ],
   }

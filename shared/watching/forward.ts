@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import type { ResyncMode } from '../cloudevents/envelope.ts'
 import type { Sink } from '../cloudevents/sink.ts'
 import type { KubeClient } from '../kube/client.ts'
 import type { InformerCount, InformerLimits } from '../kube/informer.ts'
@@ -25,8 +26,9 @@ export interface ForwardOptions {
   onCount?: (kind: string, what: InformerCount) => void
   /** As it is now; asked again and again. */
   settings: () => Pick<WatcherSettings, 'concurrency' | 'foldWithinMs' | 'paused'>
-  /** Without a cron's events: asks for a resync each time so long has passed, in ms. */
+  /** Without a cron's events: asks for a resync each time so long has passed, and for a full one, in ms. */
   resyncEveryMs?: number | undefined
+  fullResyncEveryMs?: number | undefined
   limits?: Partial<InformerLimits>
 }
 
@@ -89,10 +91,10 @@ function begin(options: ForwardOptions, signal: AbortSignal): Running {
 
   const add = (hint: Hint, lane: Lane) =>
     queue.add(keyOf(hint), hint, { lane, pinned: hint.verb === 'resync' })
-  const askForResync = () => {
+  const askForResync = (mode: ResyncMode) => {
     const time = clock.now()
     const tick = `${time.toISOString()}-${Math.floor(clock.random() * 1e9)}`
-    add({ verb: 'resync', tick, time }, 'fresh')
+    add({ verb: 'resync', mode, tick, time }, 'fresh')
   }
   const queue = workqueue<Hint>({
     clock,
@@ -104,7 +106,7 @@ function begin(options: ForwardOptions, signal: AbortSignal): Running {
       if (isOverfull) return
       isOverfull = true
       log.warn({}, 'queue full: hints are dropped, and a resync is asked for')
-      askForResync()
+      askForResync('needed')
     },
     work: (_, hint) => {
       if (hint.verb === 'resync') isOverfull = false
@@ -112,8 +114,13 @@ function begin(options: ForwardOptions, signal: AbortSignal): Running {
     },
   })
   const watches = watchesOf({ ...options, onHint: add })
-  Promise.all(watches.map(({ settled }) => settled)).then(askForResync, () => {})
-  if (options.resyncEveryMs) void every(options.resyncEveryMs, clock, signal, askForResync)
+  Promise.all(watches.map(({ settled }) => settled)).then(
+    () => askForResync('needed'),
+    () => {},
+  )
+  const { resyncEveryMs, fullResyncEveryMs } = options
+  if (resyncEveryMs) void every(resyncEveryMs, clock, signal, () => askForResync('needed'))
+  if (fullResyncEveryMs) void every(fullResyncEveryMs, clock, signal, () => askForResync('full'))
   return { queue, watches, sinkIsWell: isWell }
 }
 

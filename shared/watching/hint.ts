@@ -1,3 +1,4 @@
+import type { ResyncMode } from '../cloudevents/envelope.ts'
 import { objectEvent, resyncRequest } from '../cloudevents/envelope.ts'
 import type { CloudEvent } from '../cloudevents/event.ts'
 import { apiVersion } from '../kinds/mutants.ts'
@@ -17,13 +18,14 @@ export interface ObjectHint {
 /** Asks for one look at everything. */
 export interface ResyncHint {
   verb: 'resync'
+  mode: ResyncMode
   tick: string
   time: Date
 }
 
-/** The queue's key: one entry per object, and one for the resync. */
+/** The queue's key: one entry per object, and one for each mode of the resync. */
 export function keyOf(hint: Hint): string {
-  if (hint.verb === 'resync') return 'resync'
+  if (hint.verb === 'resync') return `resync/${hint.mode}`
   const { kind, namespace, name } = hint.owner
   return `${kind}/${namespace}/${name}`
 }
@@ -32,7 +34,7 @@ export function keyOf(hint: Hint): string {
 export function eventOf(hint: Hint, cluster: string): CloudEvent {
   const { time } = hint
   if (hint.verb === 'resync')
-    return resyncRequest({ cluster, from: 'watcher', mode: 'needed', tick: hint.tick, cause: 'start', time })
+    return resyncRequest({ cluster, from: 'watcher', mode: hint.mode, tick: hint.tick, cause: 'start', time })
   const { verb, changed } = hint
   const owner = { apiVersion, ...hint.owner }
   return objectEvent({

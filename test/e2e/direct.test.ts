@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { systemClock } from '../../shared/clock.ts'
 import { mutantDeployments, mutations } from '../../shared/kinds/mutants.ts'
-import { deployments, namespaces } from '../../shared/kinds/object.ts'
+import { deployments, namespaces, secrets } from '../../shared/kinds/object.ts'
 import type { KubeClient } from '../../shared/kube/client.ts'
 import { kubeClient } from '../../shared/kube/client.ts'
 import { mutant, mutation } from '../support/builders.ts'
@@ -41,7 +41,7 @@ beforeAll(async () => {
   // Its own address is for the next page, and there is one page here.
   const resync = await start('resync', { ...sinks, SINK_RESYNC: 'http://127.0.0.1:9' })
   env = { ...env, ...sinks, SINK_RESYNC: resync.url }
-  await start('watcher', { RESYNC_SECONDS: '1' })
+  await start('watcher', { RESYNC_SECONDS: '1', FULL_RESYNC_SECONDS: '3' })
 }, 30_000)
 
 afterAll(async () => {
@@ -85,4 +85,14 @@ it('the watcher asks for a resync again and again, which finds nothing to do', a
   const before = looks().length
   await expect.poll(() => looks().length, { timeout: 10_000 }).toBeGreaterThan(before + 1)
   expect(looks().at(-1)).toMatchObject({ lookedAt: 3, outOfSync: 0 })
+})
+
+it("a token's Secret that was deleted, which no resync sees but a full one, is there again", async () => {
+  const secret = { namespace: 'mutation', name: 'mutation-token' }
+  const uid = async () => (await client.getMetadata(secrets, secret))?.metadata.uid
+  const before = await uid()
+  expect(before).toBeDefined()
+  await client.delete(secrets, secret)
+  await expect.poll(uid, { timeout: 10_000 }).toBeDefined()
+  expect(await uid()).not.toBe(before)
 })

@@ -73,7 +73,10 @@ const purposes: Record<string, (objects: KubeObject[]) => void> = {
         },
         resync: 'http://resync.mutantops.svc.cluster.local',
       })
-    expect(configOf(objects, 'watcher').resyncEveryMs).toBe(300_000)
+    expect(configOf(objects, 'watcher')).toMatchObject({
+      resyncEveryMs: 300_000,
+      fullResyncEveryMs: 3_600_000,
+    })
   },
 
   // Only the named namespaces are looked at, and no process has a right in all of them.
