@@ -19,12 +19,15 @@ afterEach(async () => {
   for (const sink of sinks.splice(0)) await sink.close()
 })
 
+/** For the tests that wait for a Lease to run out. */
+const quickLease = { LEASE_DURATION_SECONDS: '3', RENEW_DEADLINE_SECONDS: '2', RETRY_PERIOD_SECONDS: '1' }
+
 /** A namespace, a sink, and watchers as processes; each marks what it sends with its name. */
 async function world(answer?: Parameters<typeof wordSink>[0]) {
   const namespace = await realCluster.newNamespace()
   const sink = await wordSink(answer)
   sinks.push(sink)
-  const watcher = async (name: string) => {
+  const watcher = async (name: string, env: Record<string, string> = quickLease) => {
     const started = await functionProcess('watcher', {
       KUBECONFIG: realCluster.kubeconfigFile,
       K_SINK: sink.url,
@@ -32,9 +35,7 @@ async function world(answer?: Parameters<typeof wordSink>[0]) {
       WATCH_NAMESPACES: namespace,
       POD_NAMESPACE: namespace,
       POD_NAME: name,
-      LEASE_DURATION_SECONDS: '3',
-      RENEW_DEADLINE_SECONDS: '2',
-      RETRY_PERIOD_SECONDS: '1',
+      ...env,
     })
     running.push(started)
     return started
@@ -68,6 +69,41 @@ it('a watcher that is killed in the middle of a burst is followed by the other, 
   expect(namesSentBy('first')).toEqual(expect.arrayContaining(['o0', 'o20']))
   expect(sink.events.filter(({ extensions }) => extensions.sentby === undefined)).toEqual([])
 })
+
+it('a watcher that is told to end hands over within 2 s, and nothing made or deleted meanwhile is lost', async () => {
+  const { namespace, sink, watcher, create, namesSentBy } = await world()
+  const first = await watcher('first', {})
+  await expect.poll(() => namesSentBy('first'), { timeout: 10_000 }).toEqual(['resync'])
+  await watcher('second', {})
+  await create('doomed')
+  await expect.poll(() => namesSentBy('first'), { timeout: 10_000 }).toContain('doomed')
+
+  const endedMs = performance.now()
+  first.child.kill('SIGTERM')
+  const changes: { name: string; atMs: number }[] = []
+  const change = async (name: string, made: Promise<unknown>) => {
+    await made
+    changes.push({ name, atMs: performance.now() })
+  }
+  let tookOverMs: number | undefined
+  for (let index = 0; tookOverMs === undefined || index < 20; index++) {
+    await change(`o${index}`, create(`o${index}`))
+    if (index === 1) await change('doomed', client.delete(mutations, { namespace, name: 'doomed' }))
+    if (namesSentBy('second').includes('resync')) tookOverMs ??= performance.now()
+    expect(performance.now() - endedMs).toBeLessThan(10_000)
+  }
+  // Half a second for a busy machine.
+  expect(tookOverMs - endedMs).toBeLessThan(2_000 + 500)
+  expect(await first.ended).toBe(0)
+
+  // What was changed before the resync was asked for is found by it (of what was deleted there is nothing to find);
+  // what was changed later is told.
+  await create('last')
+  await expect.poll(() => namesSentBy('second'), { timeout: 10_000 }).toContain('last')
+  const told = new Set(sink.events.map(({ extensions }) => extensions.name))
+  const lost = changes.filter(({ name, atMs }) => atMs > (tookOverMs ?? 0) && !told.has(name))
+  expect(lost).toEqual([])
+}, 30_000)
 
 it('a watcher that was frozen past its lease sends nothing when it wakes, and campaigns again (case 42)', async () => {
   const held: (() => void)[] = []
