@@ -122,6 +122,7 @@ describe('forbidden', () => {
     ['watcher', 'DELETE', '/apis/apps/v1/namespaces/TENANT/deployments/any'],
     ['watcher', 'POST', '/apis/coordination.k8s.io/v1/namespaces/TENANT/leases'],
     ['watcher', 'GET', '/apis/coordination.k8s.io/v1/namespaces/HOME/leases/other'],
+    ['watcher', 'GET', '/api/v1/namespaces/HOME/configmaps'],
     ['mutation', 'GET', ours(`namespaces/OTHER/${mutationsPath}/web`)],
     ['mutation', 'GET', ours(`namespaces/TENANT/${mutantDeploymentsPath}/shop`)],
     ['mutation', 'PUT', ours(`namespaces/OTHER/${mutationsPath}/web/status`)],
