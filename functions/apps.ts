@@ -42,7 +42,7 @@ async function resyncApp(ctx: FunctionContext, config: FunctionConfig): Promise<
     import('../shared/reconcile/needs-work.ts'),
   ])
   const { clock } = ctx
-  const out = await taped(
+  const out = await observedSink(
     ctx,
     sink({
       ...config.sink,
@@ -84,7 +84,7 @@ async function watcherApp(ctx: FunctionContext, config: FunctionConfig): Promise
     import('./watcher.ts'),
     import('../shared/cloudevents/sink.ts'),
   ])
-  const out = await taped(
+  const out = await observedSink(
     ctx,
     sink({
       ...config.sink,
@@ -112,11 +112,18 @@ async function watcherApp(ctx: FunctionContext, config: FunctionConfig): Promise
   }
 }
 
-/** A sink that also puts what it sends on the tape, if there is one. */
-async function taped({ tape }: FunctionContext, sink: Sink): Promise<Sink> {
-  if (!tape) return sink
-  const { recordedSink } = await import('../shared/cloudevents/tape-file.ts')
-  return recordedSink(sink, tape)
+/** A sink that also puts what it sends on the tape and into traces, where there are any. */
+async function observedSink({ tape, telemetry }: FunctionContext, sink: Sink): Promise<Sink> {
+  let observed = sink
+  if (tape) {
+    const { recordedSink } = await import('../shared/cloudevents/tape-file.ts')
+    observed = recordedSink(observed, tape)
+  }
+  if (telemetry) {
+    const { tracedSink } = await import('../shared/telemetry/traced.ts')
+    observed = tracedSink(observed, telemetry)
+  }
+  return observed
 }
 
 async function reconcilerContext(ctx: FunctionContext, config: FunctionConfig) {

@@ -39,6 +39,12 @@ export interface FunctionConfig {
   resyncEveryMs: number | undefined
   /** `FULL_RESYNC_SECONDS`: how often it asks for one that sends every object. Default never. */
   fullResyncEveryMs: number | undefined
+  /**
+   * What is pushed to an OTLP endpoint: both with `OTEL_EXPORTER_OTLP_ENDPOINT`, else what
+   * `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` and `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` are for; nothing when
+   * `OTEL_SDK_DISABLED` is true. (The exporters read all of OpenTelemetry's variables themselves.)
+   */
+  telemetry: { traces: boolean; metrics: boolean }
   /** `OIDC_AUDIENCE`: events need a token of the cluster for this audience. Default none is asked for. */
   oidcAudience: string | undefined
   /** `K_SINK`, or without a broker `SINK_MUTATION`, `SINK_MUTANTDEPLOYMENT` and `SINK_RESYNC`; see sinkConfig. */
@@ -73,6 +79,7 @@ export function functionConfig(env: Environment): FunctionConfig {
     configMap: env.CONFIG_MAP?.trim() || undefined,
     resyncEveryMs: integer(env, 'RESYNC_SECONDS', 0, 0, 86_400) * 1_000 || undefined,
     fullResyncEveryMs: integer(env, 'FULL_RESYNC_SECONDS', 0, 0, 86_400) * 1_000 || undefined,
+    telemetry: telemetryOf(env),
     oidcAudience: env.OIDC_AUDIENCE?.trim() || undefined,
     sink: sinkConfig(env),
     election: {
@@ -101,6 +108,15 @@ function oneOf<T extends string>(env: Environment, name: string, values: readonl
   const value = values.find((candidate) => candidate === text)
   if (value === undefined) throw new Error(`${name} is none of ${values.join(', ')}`)
   return value
+}
+
+function telemetryOf(env: Environment): FunctionConfig['telemetry'] {
+  const isSet = (name: string) => (env[name]?.trim() ?? '') !== ''
+  const [both, traces, metrics] = ['', 'TRACES_', 'METRICS_'].map((part) =>
+    isSet(`OTEL_EXPORTER_OTLP_${part}ENDPOINT`),
+  )
+  const isOn = env.OTEL_SDK_DISABLED?.trim().toLowerCase() !== 'true'
+  return { traces: isOn && (both || traces) === true, metrics: isOn && (both || metrics) === true }
 }
 
 function clusterName(env: Environment): string {

@@ -3,6 +3,7 @@ import type { CloudEvent } from '../shared/cloudevents/event.ts'
 import type { TokenCheck } from '../shared/cloudevents/token-check.ts'
 import type { KubeClient } from '../shared/kube/client.ts'
 import type { Logger } from '../shared/log.ts'
+import type { Telemetry } from '../shared/telemetry/telemetry.ts'
 import type { Metrics } from './metrics.ts'
 
 /** All that a function may touch. */
@@ -19,6 +20,8 @@ export interface FunctionContext {
   tape?: ((event: CloudEvent) => void) | undefined
   /** Lets in requests with the right token only; undefined lets in all. */
   authenticate?: TokenCheck | undefined
+  /** Traces and metrics that are pushed; undefined where no OTLP endpoint is set. */
+  telemetry?: Telemetry | undefined
   /** How long the work on one event may take, in ms. */
   deadlineMs: number
   /** Aborted when the process begins to shut down. */

@@ -2,11 +2,13 @@ import { systemClock } from '../shared/clock.ts'
 import type { TapeFile } from '../shared/cloudevents/tape-file.ts'
 import { kubeClient } from '../shared/kube/client.ts'
 import { connect } from '../shared/kube/connect.ts'
+import type { Transport } from '../shared/kube/request.ts'
 import { createLog, type Logger } from '../shared/log.ts'
+import type { Telemetry } from '../shared/telemetry/telemetry.ts'
 import { apps, userAgent } from './apps.ts'
 import { authentication } from './authentication.ts'
 import { type FunctionConfig, functionConfig } from './config.ts'
-import { lazyMetrics } from './metrics.ts'
+import { lazyMetrics, metricDefinitions } from './metrics.ts'
 import { serve } from './serve.ts'
 
 /**
@@ -23,7 +25,9 @@ async function start(name: string, config: FunctionConfig, log: Logger): Promise
   if (!make)
     throw new Error(`There is no function ${JSON.stringify(name)}; there are ${Object.keys(apps).join(', ')}`)
   const clock = systemClock
-  const metrics = lazyMetrics()
+  const telemetry =
+    config.telemetry.traces || config.telemetry.metrics ? await openTelemetry(name, config, log) : undefined
+  const metrics = lazyMetrics({ push: telemetry?.note })
   const draining = new AbortController()
   const background = new Set<Promise<void>>()
   const connection = await connect({
@@ -36,7 +40,7 @@ async function start(name: string, config: FunctionConfig, log: Logger): Promise
     }),
   })
   const client = kubeClient({
-    transport: connection,
+    transport: telemetry ? await tracedWire(connection, telemetry) : connection,
     clock,
     userAgent: userAgent(name),
     onRequest: ({ method, code }) =>
@@ -47,6 +51,7 @@ async function start(name: string, config: FunctionConfig, log: Logger): Promise
   const ctx = {
     name,
     tape: tape?.record,
+    telemetry,
     client,
     clock,
     log,
@@ -72,9 +77,29 @@ async function start(name: string, config: FunctionConfig, log: Logger): Promise
     await Promise.race([Promise.all(background), clock.sleep(Math.min(backgroundMs, leftMs))])
     await stop?.()
     await connection.close()
+    await telemetry?.stop()
     tape?.close()
     return isDrained
   }
+}
+
+/** Loaded only where somebody wants it: it is heavier than the function. */
+async function openTelemetry(name: string, config: FunctionConfig, log: Logger): Promise<Telemetry> {
+  const { otlp } = await import('../shared/telemetry/otlp.ts')
+  const { instance, telemetry } = config
+  return otlp({
+    ...telemetry,
+    service: name,
+    instance,
+    definitions: metricDefinitions,
+    clock: systemClock,
+    log,
+  })
+}
+
+async function tracedWire(connection: Transport, telemetry: Telemetry): Promise<Transport> {
+  const { tracedTransport } = await import('../shared/telemetry/traced.ts')
+  return tracedTransport(connection, telemetry)
 }
 
 /** Loaded only when a run is taped: a cold start shall not pay for it. */

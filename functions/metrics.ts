@@ -1,3 +1,6 @@
+import type { MetricDefinition } from '../shared/telemetry/otlp.ts'
+import type { Telemetry } from '../shared/telemetry/telemetry.ts'
+
 /** What the functions count. Label values come from closed sets, or are HTTP methods and statuses. */
 export const metricDefinitions = {
   mutantops_events_total: {
@@ -128,11 +131,8 @@ export const metricDefinitions = {
   },
 } as const satisfies Record<string, Definition>
 
-interface Definition {
-  type: 'counter' | 'gauge' | 'histogram'
-  help: string
+interface Definition extends MetricDefinition {
   labels: readonly string[]
-  buckets?: readonly number[]
 }
 
 export type MetricName = keyof typeof metricDefinitions
@@ -149,9 +149,9 @@ const waitingMax = 1_000
 
 /**
  * Metrics that cost nothing at a cold start: what is noted waits in a short list, and prom-client is loaded when
- * somebody asks for the text or the list is full.
+ * somebody asks for the text or the list is full. `push` is told of each note too.
  */
-export function lazyMetrics(): Metrics {
+export function lazyMetrics(options: { push?: Telemetry['note'] | undefined } = {}): Metrics {
   let waiting: [MetricName, Record<string, string>, number][] = []
   let loading: Promise<Loaded> | undefined
   let loaded: Loaded | undefined
@@ -168,6 +168,7 @@ export function lazyMetrics(): Metrics {
 
   return {
     note(name, labels = {}, value = 1) {
+      options.push?.(name, labels, value)
       if (loaded) return loaded.note(name, labels, value)
       waiting.push([name, labels, value])
       if (waiting.length >= waitingMax) load().catch(() => {})

@@ -13,17 +13,30 @@ import { binaryOf } from '../shared/cloudevents/write.ts'
  * - `main.js NAME` runs one function; it switches V8's compile cache on and loads the rest.
  * - `app.js` is all that a function needs in a pod: one file, since each module read costs time at a cold start.
  * - `client-node.js` is what reads a kubeconfig, and `undici.js` what goes through its proxy: heavy, and never needed in a
- *   pod, so loaded on demand.
+ *   pod, so loaded on demand; `otlp.js` is what sends traces and metrics where somebody wants them.
  * - `cache/` is the compile cache, filled by running the function once, with one event.
  */
 
 const root = join(import.meta.dirname, '..')
 const dist = resolve(process.argv[2] ?? join(root, 'dist'))
-/** What only a kubeconfig needs, the file that it goes to, and what is used of it. */
-const onDemand: Record<string, { file: string; names: string }> = {
-  '@kubernetes/client-node': { file: 'client-node.js', names: 'KubeConfig' },
-  undici: { file: 'undici.js', names: 'fetch, ProxyAgent, Socks5ProxyAgent' },
-}
+/** What is loaded on demand: how it is imported, the file that it goes to, and what stands in that. */
+const onDemand: { imported: RegExp; file: string; contents: string }[] = [
+  {
+    imported: /^@kubernetes\/client-node$/,
+    file: 'client-node.js',
+    contents: "export { KubeConfig } from '@kubernetes/client-node'",
+  },
+  {
+    imported: /^undici$/,
+    file: 'undici.js',
+    contents: "export { fetch, ProxyAgent, Socks5ProxyAgent } from 'undici'",
+  },
+  {
+    imported: /\/telemetry\/otlp\.ts$/,
+    file: 'otlp.js',
+    contents: "export { otlp } from './shared/telemetry/otlp.ts'",
+  },
+]
 const warmUpTimeoutMs = 30_000
 
 const common = {
@@ -43,8 +56,8 @@ const common = {
 const apart: Plugin = {
   name: 'on demand',
   setup(build) {
-    for (const [name, { file }] of Object.entries(onDemand))
-      build.onResolve({ filter: new RegExp(`^${name}$`) }, () => ({ path: `./${file}`, external: true }))
+    for (const { imported, file } of onDemand)
+      build.onResolve({ filter: imported }, () => ({ path: `./${file}`, external: true }))
   },
 }
 
@@ -57,12 +70,8 @@ await import('./app.js')
 async function bundle(): Promise<Metafile[]> {
   const results = await Promise.all([
     build({ ...common, entryPoints: ['functions/main.ts'], outfile: join(dist, 'app.js'), plugins: [apart] }),
-    ...Object.entries(onDemand).map(([name, { file, names }]) =>
-      build({
-        ...common,
-        stdin: { contents: `export { ${names} } from '${name}'`, resolveDir: root },
-        outfile: join(dist, file),
-      }),
+    ...onDemand.map(({ file, contents }) =>
+      build({ ...common, stdin: { contents, resolveDir: root }, outfile: join(dist, file) }),
     ),
   ])
   return results.map(({ metafile }) => metafile)

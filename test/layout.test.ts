@@ -28,6 +28,7 @@ const arrows: Record<string, string[]> = {
   // Of cloudevents only the command knows: it plays tapes.
   'shared/runtime': ['shared/kinds', 'shared/kube', 'shared/cloudevents', 'shared'],
   'shared/watching': ['shared/kinds', 'shared/kube', 'shared/cloudevents', 'shared'],
+  'shared/telemetry': ['shared/kube', 'shared/cloudevents', 'shared'],
   'shared/apiserver': ['shared/kinds', 'shared'],
   'shared/testing': ['shared/apiserver', 'shared/cloudevents'],
   'shared/local': ['shared/*', 'shared', 'knative'],
@@ -39,6 +40,7 @@ const arrows: Record<string, string[]> = {
     'shared/resync',
     'shared/runtime',
     'shared/watching',
+    'shared/telemetry',
     'shared',
   ],
   // The Triggers filter on the very types that are sent.

@@ -24,6 +24,8 @@ export interface ReceiverOptions {
   plain?(value: unknown): CloudEvent | undefined
   /** What is answered, in place of `answer`, to what cannot be read as an event. */
   unreadable?(answer: Answer): Answer
+  /** Runs the work on an event, for what wants to be around it. */
+  around?(event: CloudEvent, work: () => Promise<Answer>): Promise<Answer>
   /** Told of each event that could be read, before the work on it. */
   onEvent?(event: CloudEvent): void
   /** Told of each answer to an event, for metrics. */
@@ -77,8 +79,7 @@ async function receive(request: Request, options: ReceiverOptions): Promise<Answ
     else {
       event = await eventOf(request, options)
       options.onEvent?.(event)
-      const result: unknown = await worked(event, options)
-      answer = isAnswer(result) ? result : settled()
+      answer = await answered(event, options)
     }
   } catch (error) {
     answer = answerTo(error, options)
@@ -87,6 +88,14 @@ async function receive(request: Request, options: ReceiverOptions): Promise<Answ
   options.onAnswer?.({ status: answer.status, durationMs })
   report(options.log, event, answer, durationMs)
   return answer
+}
+
+async function answered(event: CloudEvent, options: ReceiverOptions): Promise<Answer> {
+  const { around = (_, work) => work() } = options
+  return around(event, async () => {
+    const result: unknown = await worked(event, options)
+    return isAnswer(result) ? result : settled()
+  })
 }
 
 async function eventOf(request: Request, options: ReceiverOptions): Promise<CloudEvent> {
