@@ -24,6 +24,11 @@ export const metricDefinitions = {
     help: 'Reconciles with an error, by label (invalid, api, client).',
     labels: ['kind', 'error'],
   },
+  mutantops_controller_errors_total: {
+    type: 'counter',
+    help: 'Events whose object was gone (object_not_found), hints dropped from a full queue (queue), bugs (runner).',
+    labels: ['error'],
+  },
   mutantops_writes_total: {
     type: 'counter',
     help: 'Writes to the Kubernetes API, by verb.',
@@ -93,6 +98,16 @@ export const metricDefinitions = {
     type: 'gauge',
     help: 'Objects watched, by kind.',
     labels: ['kind'],
+  },
+  mutantops_watcher_leading: {
+    type: 'gauge',
+    help: '1 on the watcher that leads.',
+    labels: [],
+  },
+  mutantops_watcher_interrupted: {
+    type: 'gauge',
+    help: 'Watches that do not stand.',
+    labels: [],
   },
   mutantops_watcher_paused: {
     type: 'gauge',

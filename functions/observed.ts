@@ -13,7 +13,10 @@ export function observed(ctx: FunctionContext): Omit<ReceiverOptions, 'work'> {
     ...(ctx.authenticate && { authenticate: ctx.authenticate }),
     ...(ctx.telemetry && { around: traced(ctx.telemetry, ctx.name) }),
     ...(ctx.tape && { onEvent: ctx.tape }),
-    onAnswer: ({ status }) => ctx.metrics.note('mutantops_events_total', { status: String(status) }),
+    onAnswer({ status }) {
+      ctx.metrics.note('mutantops_events_total', { status: String(status) })
+      if (status === 500) ctx.metrics.note('mutantops_controller_errors_total', { error: 'runner' })
+    },
     metrics: () => ctx.metrics.text(),
   }
 }

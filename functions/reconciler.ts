@@ -50,6 +50,8 @@ function note(
   const labels = { kind: kind.kind }
   metrics.note('mutantops_reconciles_total', { ...labels, outcome: result.outcome })
   metrics.note('mutantops_reconcile_duration_seconds', labels, seconds)
+  if (!result.ref && !result.error)
+    metrics.note('mutantops_controller_errors_total', { error: 'object_not_found' })
   if (result.error) metrics.note('mutantops_reconcile_errors_total', { ...labels, error: result.error.label })
   for (const write of result.writes)
     metrics.note('mutantops_writes_total', { ...labels, verb: verbOf(write) })

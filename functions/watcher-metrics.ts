@@ -18,8 +18,10 @@ export function countWatch(metrics: Metrics, kind: string, what: InformerCount):
 export function noteState(
   metrics: Metrics,
   state: ForwardState | undefined,
-  { paused }: { paused: boolean },
+  { leading, paused }: { leading: boolean; paused: boolean },
 ): void {
+  metrics.note('mutantops_watcher_leading', {}, leading ? 1 : 0)
+  metrics.note('mutantops_watcher_interrupted', {}, state?.interrupted.length ?? 0)
   metrics.note('mutantops_watcher_paused', {}, paused ? 1 : 0)
   for (const [kind, count] of Object.entries(state?.objects ?? {}))
     metrics.note('mutantops_watcher_objects', { kind }, count)

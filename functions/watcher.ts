@@ -60,6 +60,7 @@ export function watcherApp(ctx: WatcherContext): Watcher {
     settings: settings.now,
     onAnswer: (status) => ctx.metrics.note('mutantops_watcher_sends_total', { status: String(status) }),
     onCount: (kind, what) => countWatch(ctx.metrics, kind, what),
+    onDrop: () => ctx.metrics.note('mutantops_controller_errors_total', { error: 'queue' }),
   })
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
 
@@ -72,7 +73,8 @@ export function watcherApp(ctx: WatcherContext): Watcher {
     ),
   )
   app.get('/metrics', async (c) => {
-    noteState(ctx.metrics, forwards.state(), settings.now())
+    const { leading } = campaign.state()
+    noteState(ctx.metrics, forwards.state(), { leading, paused: settings.now().paused })
     const { text, contentType } = await ctx.metrics.text()
     return c.body(text, 200, { 'content-type': contentType })
   })

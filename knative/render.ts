@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { stringify } from 'yaml'
 import type { KubeObject } from '../shared/kinds/object.ts'
+import { alertRules } from './alerts.ts'
 import { customResourceDefinitions } from './crds.ts'
 import { eventing } from './eventing.ts'
 import { labelsOf, namespace } from './names.ts'
@@ -34,6 +35,7 @@ export const manifests: Record<string, () => KubeObject[]> = {
 export const kustomizations: Record<string, Kustomization> = {
   '': { others: ['base'] },
   base: { files: manifests },
+  alerts: { files: { 'rules.yaml': alertRules } },
   guard: { files: { 'policy.yaml': requesterGuard } },
   tenant: { files: { 'rbac.yaml': tenantRbac } },
   ...overlays,

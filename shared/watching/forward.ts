@@ -24,6 +24,8 @@ export interface ForwardOptions {
   /** Told of each answer of the sink: its status, 0 when none came. */
   onAnswer?: (status: number) => void
   onCount?: (kind: string, what: InformerCount) => void
+  /** Told of each hint that a full queue has lost. */
+  onDrop?: () => void
   /** As it is now; asked again and again. */
   settings: () => Pick<WatcherSettings, 'concurrency' | 'foldWithinMs' | 'paused'>
   /** Without a cron's events: asks for a resync each time so long has passed, and for a full one, in ms. */
@@ -103,6 +105,7 @@ function begin(options: ForwardOptions, signal: AbortSignal): Running {
     concurrency: () => settings().concurrency,
     foldWithinMs: () => settings().foldWithinMs,
     onDrop: () => {
+      options.onDrop?.()
       if (isOverfull) return
       isOverfull = true
       log.warn({}, 'queue full: hints are dropped, and a resync is asked for')

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -92,6 +92,13 @@ describe('the bundle', { timeout: 30_000 }, () => {
     } finally {
       running.child.kill('SIGKILL')
     }
+  })
+
+  test('has what pushes traces and metrics in a file of its own, which a cold start does not read', async () => {
+    const [app, otlp] = await Promise.all(
+      ['app.js', 'otlp.js'].map((file) => readFile(join(folder, 'dist', file), 'utf8')),
+    )
+    expect([app?.includes('v1/traces'), otlp?.includes('v1/traces')]).toEqual([false, true])
   })
 
   test('comes with the compile cache of a run', async () => {
