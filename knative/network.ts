@@ -51,6 +51,6 @@ function namespaces(values: string[]): object {
 function policy(name: string, podSelector: object, ingress: object[]): KubeObject {
   return {
     ...head('networking.k8s.io/v1', 'NetworkPolicy', name),
-    spec: { podSelector, policyTypes: ['Ingress'], ingress },
+    spec: { podSelector, policyTypes: ['Ingress'], ...(ingress.length > 0 && { ingress }) },
   }
 }

@@ -87,6 +87,52 @@ export function deploymentContract({ api, it }: Part): void {
     )
   })
 
+  /** Each manager that is named here, with `T` for a time and `R` for the replicas. */
+  const managers = async (name: string) =>
+    ((await api().get(`${base}/${name}`)).body.metadata?.managedFields ?? [])
+      .filter(({ manager }) => /^[a-d]$/.test(manager ?? ''))
+      .map(({ manager, operation, subresource, time, fieldsV1 }) => {
+        const owns = JSON.stringify(fieldsV1).includes('f:replicas')
+        return `${manager} ${operation} ${subresource ?? '-'} ${time ? 'T' : ''}${owns ? 'R' : ''}`.trim()
+      })
+      .sort()
+  const scale = (name: string, replicas: number, manager: string) =>
+    api().patch(`${base}/${name}/scale?fieldManager=${manager}`, { spec: { replicas } })
+
+  it('a scale takes the replicas from an updater; to 0 nobody has them, and what nobody has nobody gets', async () => {
+    await api().post(`${base}?fieldManager=a`, deployment('handed', { replicas: 2, paused: true }))
+    await scale('handed', 3, 'b')
+    expect(await managers('handed')).toEqual(['a Update - T', 'b Update scale R'])
+    await scale('handed', 4, 'b')
+    await scale('handed', 4, 'c')
+    expect(await managers('handed')).toEqual(['a Update - T', 'b Update scale R'])
+    await scale('handed', 0, 'c')
+    expect(await managers('handed')).toEqual(['a Update - T'])
+    await scale('handed', 1, 'c')
+    expect(await managers('handed')).toEqual(['a Update - T'])
+    await api().patch(`${base}/handed?fieldManager=d`, { spec: { replicas: 2 } })
+    await scale('handed', 3, 'd')
+    expect(await managers('handed')).toEqual(['a Update - T', 'd Update scale R'])
+  })
+
+  it('a scale that changes nothing makes an entry of its own of an updater, and leaves an applier', async () => {
+    await api().post(`${base}?fieldManager=a`, deployment('same', { replicas: 2, paused: true }))
+    await scale('same', 2, 'b')
+    expect(await managers('same')).toEqual(['a Update - R', 'a Update - T'])
+    await scale('same', 2, 'b')
+    expect(await managers('same')).toEqual(['a Update - T'])
+
+    await api().apply(
+      `${base}/applied`,
+      deployment('applied', { replicas: 2, paused: true }),
+      'fieldManager=a',
+    )
+    await scale('applied', 2, 'b')
+    expect(await managers('applied')).toEqual(['a Apply - TR'])
+    await scale('applied', 3, 'b')
+    expect(await managers('applied')).toEqual(['a Apply - T', 'b Update scale R'])
+  })
+
   it('appliers share a container: each owns its own env names', async () => {
     const path = `${base}/shared`
     const env = (name: string) => deployment('shared', {}, { env: [{ name, value: '1' }] })

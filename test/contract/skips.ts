@@ -19,7 +19,6 @@ export const embeddedLimits: readonly string[] = [
   'No warnings about pod templates (such as one port in two containers); no storageVersionHash in discovery',
   'No conditions on a namespace that waits for its content',
   'Managed fields of an Event made in the core group are named as events.k8s.io names them',
-  'After a scale the managed fields can differ: the time of its entry, and which entry has the replicas',
   'Built-in objects are written with their fields in another order',
 ]
 

@@ -71,11 +71,7 @@ function sorted(value: unknown, key = ''): unknown {
     return unordered.has(key) ? items.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)) : items
   }
   if (isObject(value)) {
-    // After a scale and a write in one second the real server may leave the time of the scale's entry out.
-    const isScale = key === '' && value.subresource === 'scale' && value.fieldsV1 !== undefined
-    const entries = Object.entries(value)
-      .filter(([name]) => !(isScale && name === 'time'))
-      .map(([name, field]) => [name, sorted(field, name)] as const)
+    const entries = Object.entries(value).map(([name, field]) => [name, sorted(field, name)] as const)
     return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
   }
   return typeof value === 'string' ? messageOf(value) : value

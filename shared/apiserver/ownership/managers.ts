@@ -1,7 +1,8 @@
-import { apiVersionOf, isObject, type KubeObject } from '../../kinds/object.ts'
+import { apiVersionOf, type KubeObject } from '../../kinds/object.ts'
 import { type ServerContext, stampOf } from '../context.ts'
-import { type ApiResource, fieldAt } from '../resources.ts'
+import type { ApiResource } from '../resources.ts'
 import { updateManagedFields } from './apply.ts'
+import { withScaleManagers } from './scaled.ts'
 
 export interface WriteOptions {
   /** Whose fields these are. */
@@ -23,44 +24,15 @@ export function recordManager(
   options: WriteOptions,
 ): KubeObject {
   if (options.isManaged) return after
-  const record = (object: KubeObject) =>
-    updateManagedFields({
-      before,
-      after: object,
-      schema: resource.schema,
-      manager: options.manager,
-      apiVersion: apiVersionOf(resource),
-      now: stampOf(ctx.clock.now()),
-      subresource: options.subresource,
-    })
-  return options.subresource === 'scale' && before ? scaled(resource, before, after, record) : record(after)
-}
-
-/**
- * A Scale hands ownership of the replicas over, but makes none: what nobody owned (a default) nobody owns afterwards. And it says
- * nothing of replicas when they are 0: to scale to 0 looks like taking the field away.
- */
-function scaled(
-  resource: ApiResource,
-  before: KubeObject,
-  after: KubeObject,
-  record: (object: KubeObject) => KubeObject,
-): KubeObject {
-  const path = resource.scale?.specReplicas ?? []
-  const replicas = fieldAt(after, path)
-  if (fieldAt(before, path) === replicas) return record(after)
-  const owned = path.map((name) => `f:${name}`)
-  const isOwned = before.metadata?.managedFields?.some(
-    ({ fieldsV1 }) => fieldAt(fieldsV1, owned) !== undefined,
-  )
-  if (isOwned && replicas !== 0) return record(after)
-  const { metadata } = record(withoutFieldAt(after, path))
-  return { ...after, ...(metadata && { metadata }) }
-}
-
-function withoutFieldAt(object: KubeObject, path: readonly string[]): KubeObject {
-  const [first, ...rest] = path
-  if (first === undefined) return object
-  const { [first]: inner, ...others } = object
-  return rest.length === 0 || !isObject(inner) ? others : { ...others, [first]: withoutFieldAt(inner, rest) }
+  if (options.subresource === 'scale' && before)
+    return withScaleManagers(resource, before, after, options.manager)
+  return updateManagedFields({
+    before,
+    after,
+    schema: resource.schema,
+    manager: options.manager,
+    apiVersion: apiVersionOf(resource),
+    now: stampOf(ctx.clock.now()),
+    subresource: options.subresource,
+  })
 }
