@@ -14,7 +14,7 @@ interface Selector {
 interface PolicySpec {
   podSelector: Selector
   policyTypes: string[]
-  ingress: { from: { namespaceSelector: Selector }[]; ports: { port: number }[] }[]
+  ingress?: { from: { namespaceSelector: Selector }[]; ports: { port: number }[] }[]
 }
 const policies = objects
   .filter(({ kind }) => kind === 'NetworkPolicy')
@@ -43,7 +43,7 @@ function isLetIn(namespace: string, pod: string, port: number): boolean {
   const from = { 'kubernetes.io/metadata.name': namespace }
   return policies
     .filter(({ podSelector }) => selects(podSelector, podLabels(pod)))
-    .flatMap(({ ingress }) => ingress)
+    .flatMap(({ ingress }) => ingress ?? [])
     .some(
       (rule) =>
         rule.ports.some((one) => one.port === port) &&
