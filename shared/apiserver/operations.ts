@@ -59,7 +59,7 @@ function withNewMetadata(
   const given = object.metadata ?? {}
   if (given.namespace && given.namespace !== (namespace ?? ''))
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
-  const name = given.name || (given.generateName ? generatedName(given.generateName, ctx.clock) : undefined)
+  const name = given.name || (given.generateName && freeName(ctx, resource, namespace, given.generateName))
   const { deletionTimestamp: _1, deletionGracePeriodSeconds: _2, resourceVersion: _3, ...kept } = given
   const metadata: ObjectMeta = {
     ...withoutSelfLink(kept),
@@ -70,6 +70,22 @@ function withNewMetadata(
     ...(resource.rules.hasGeneration && { generation: 1 }),
   }
   return { ...object, metadata }
+}
+
+/** So often a name that is taken already is drawn anew. */
+const nameTriesMax = 8
+
+function freeName(
+  ctx: ServerContext,
+  resource: ApiResource,
+  namespace: string | undefined,
+  base: string,
+): string {
+  for (let tries = 1; ; tries++) {
+    const name = generatedName(base, ctx.clock)
+    const isTaken = ctx.store.get(resource.storage, keyOf(resource, namespace, name)) !== undefined
+    if (!isTaken || tries === nameTriesMax) return name
+  }
 }
 
 function withoutSelfLink(metadata: ObjectMeta & { selfLink?: string }): ObjectMeta {

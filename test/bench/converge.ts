@@ -16,12 +16,15 @@ import type { AuditEntry } from '../control-plane/cluster.ts'
 import { type ClusterConnection, startControlPlane } from '../control-plane/start.ts'
 import { installCrds } from '../support/crds.ts'
 import { eventually } from '../support/eventually.ts'
+import { plot } from './plot.ts'
+import type { Results, Row } from './results.ts'
 import { table } from './table.ts'
 
 /**
  * `npm run bench -- [MUTATIONS]`: the whole operator (the bundle, the local broker) on a real API server without a
  * controller manager, so many Mutations of three variants each (default 500). Requests are counted in the audit log. The control
- * does the same writes with a plain client: the floor of this machine. Writes test/bench/RESULTS.md. Linux only (/proc).
+ * does the same writes with a plain client: the floor of this machine. Writes RESULTS.md beside it, its plot, and
+ * results.json, with which the next run is compared. Linux only (/proc).
  */
 const count = Number(process.argv[2] ?? 500)
 const handEdits = 100
@@ -31,17 +34,6 @@ const variants = ['red', 'green', 'blue']
 const writers = 16
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const ticksPerSecond = 100
-
-interface Row {
-  what: string
-  wallSeconds: number
-  requests: number
-  writes: number
-  /** What requests and writes are told per. */
-  per: number
-  ourCpuSeconds: number
-  apiserverCpuSeconds: number
-}
 
 const baseOf = (name: string) => {
   const labels = { app: name }
@@ -91,7 +83,7 @@ async function auditOf(connection: ClusterConnection): Promise<AuditEntry[]> {
 }
 
 const isOurs = ({ userAgent, objectRef }: AuditEntry) =>
-  userAgent.startsWith('mutantops/') && objectRef?.resource !== 'leases'
+  userAgent.startsWith('mutantops/') && !['leases', 'configmaps'].includes(objectRef?.resource ?? '')
 const isWrite = ({ verb }: AuditEntry) => !['get', 'list', 'watch'].includes(verb)
 
 const plane = await startControlPlane({ binaries: await binaries(() => {}), controllers: [] })
@@ -121,6 +113,12 @@ function ourCpuSeconds(): number {
     }
   })
   return (user + system) / 1e6 + children.reduce((sum, one) => sum + one, 0)
+}
+
+/** Of the watcher that was started last. */
+function watcherPid(): number {
+  const watcher = reports.findLast((one) => one.from === 'process' && one.report.kind === 'ready')
+  return watcher?.from === 'process' ? watcher.report.pid : 0
 }
 
 async function quiet(): Promise<void> {
@@ -200,6 +198,20 @@ const patch = (name: string, body: object) =>
     body,
     contentType: 'application/merge-patch+json',
   })
+async function makeReady(name: string): Promise<void> {
+  const child = await client.get<StoredObject>(deployments, { namespace, name: `${name}-green` })
+  if (!child) throw new Error(`${name} has no child`)
+  const { generation: observedGeneration } = child.metadata
+  const status = {
+    replicas: 1,
+    updatedReplicas: 1,
+    readyReplicas: 1,
+    availableReplicas: 1,
+    observedGeneration,
+  }
+  await client.replace(deployments, { ...child, status }, { subresource: 'status' })
+}
+
 const withVariants = (list: object[]) => ({ spec: { variants: list } })
 
 async function oneAtATime(): Promise<number[]> {
@@ -255,13 +267,31 @@ rows.push(
     async () => true,
   ),
   await measured(
+    'the watcher started again',
+    count,
+    async () => {
+      process.kill(watcherPid(), 'SIGKILL')
+      const before = watcherPid()
+      await eventually(() => {
+        if (watcherPid() === before) throw new Error('There is no other watcher yet')
+      }, 60_000)
+    },
+    async () => true,
+  ),
+  await measured(
+    'one child of each made ready',
+    count,
+    () => each(names, makeReady),
+    async () => areReported('1/3'),
+  ),
+  await measured(
     'one variant changed on all',
     count,
     () => {
       const [red, ...others] = variants.map((label) => ({ label, instances: 1 }))
       return each(names, (name) => patch(name, withVariants([{ ...red, env: { B: 'c' } }, ...others])))
     },
-    async () => areReported('0/3'),
+    async () => areReported('1/3'),
   ),
   await measured(
     'one variant removed from all',
@@ -270,7 +300,7 @@ rows.push(
       const [red, green] = variants.map((label) => ({ label, instances: 1 }))
       return each(names, (name) => patch(name, withVariants([{ ...red, env: { B: 'c' } }, { ...green }])))
     },
-    async () => (await children()).length === 2 * count && (await areReported('0/2')),
+    async () => (await children()).length === 2 * count && (await areReported('1/2')),
   ),
   await measured(
     `${handEdits} children deleted by hand`,
@@ -283,22 +313,25 @@ rows.push(
   ),
 )
 const times = await oneAtATime()
-const watcher = reports.findLast((one) => one.from === 'process' && one.report.kind === 'ready')
-const watcherPid = watcher?.from === 'process' ? watcher.report.pid : 0
-const peak = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${watcherPid}/status`, 'utf8'))?.[1]) / 1_024
-await writeFile(
-  `${root}test/bench/RESULTS.md`,
-  table({
-    date: systemClock.now(),
-    machine: `${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`,
-    count,
-    controlSeconds,
-    rows,
-    p50Ms: times[Math.floor(times.length / 2)] ?? 0,
-    p99Ms: times[Math.floor(times.length * 0.99)] ?? 0,
-    watcherPeakMiB: peak,
-  }),
+const peak = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${watcherPid()}/status`, 'utf8'))?.[1]) / 1_024
+const folder = `${root}test/bench/`
+const earlier = await readFile(`${folder}results.json`, 'utf8').then(
+  (text) => JSON.parse(text) as Results,
+  () => undefined,
 )
+const results: Results = {
+  date: systemClock.now().toISOString(),
+  machine: `${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`,
+  count,
+  controlSeconds,
+  rows,
+  p50Ms: times[Math.floor(times.length / 2)] ?? 0,
+  p99Ms: times[Math.floor(times.length * 0.99)] ?? 0,
+  watcherPeakMiB: peak,
+}
+await writeFile(`${folder}RESULTS.md`, table(results, earlier))
+await writeFile(`${folder}convergence.svg`, plot(results))
+await writeFile(`${folder}results.json`, `${JSON.stringify(results, null, 2)}\n`)
 await running.stop()
 await wire.close()
 await plane.stop()
