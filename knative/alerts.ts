@@ -53,7 +53,7 @@ export const alerts: Alert[] = [
   },
   {
     alert: 'MutantopsDeadLetters',
-    expr: 'sum by (kind, answer) (increase(mutantops_dead_letters_total[15m])) > 0',
+    expr: `sum by (kind, answer) (${anew('mutantops_dead_letters_total', '15m')}) > 0`,
     for: '0m',
     severity: 'warning',
     summary:
@@ -68,12 +68,20 @@ export const alerts: Alert[] = [
   },
   {
     alert: 'MutantopsBugs',
-    expr: 'sum by (error) (increase(mutantops_controller_errors_total{error=~"runner|queue"}[30m])) > 0',
+    expr: `sum by (error) (${anew('mutantops_controller_errors_total{error=~"runner|queue"}', '30m')}) > 0`,
     for: '0m',
     severity: 'warning',
     summary: 'A function failed in a way that nobody foresaw, or the queue of the watcher was full.',
   },
 ]
+
+/**
+ * How much a counter grew. `increase` needs two values, and the first one that comes from a function that lives for a
+ * minute is often its last: a series that was not there before counts whole.
+ */
+function anew(series: string, within: string): string {
+  return `(${series} unless ${series} offset ${within}) or increase(${series}[${within}])`
+}
 
 export function alertRules(): KubeObject[] {
   const rules = alerts.map(({ alert, expr, for: duration, severity, summary }) => ({

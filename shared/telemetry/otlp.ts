@@ -85,7 +85,7 @@ export function otlp(options: OtlpOptions): Telemetry {
     note: (name, labels, value) => notes.get(name)?.(labels, value),
     async stop() {
       const sent = Promise.allSettled([tracers.shutdown(), meters.shutdown()])
-      await withTimeout(options.clock, stopMs, 'Sending the last telemetry', () => sent).catch(() => {})
+      await withTimeout(options.clock, stopMs, 'Sending the last telemetry', () => sent).catch(told)
     },
   }
 }

@@ -4,6 +4,7 @@ import { createLog } from '../../shared/log.ts'
 import { otlp } from '../../shared/telemetry/otlp.ts'
 import type { Telemetry } from '../../shared/telemetry/telemetry.ts'
 import { collector } from '../support/collector.ts'
+import { httpServer } from '../support/http.ts'
 
 let status = 200
 let collected: Awaited<ReturnType<typeof collector>>
@@ -115,4 +116,16 @@ it('a collector that refuses all costs one line and stops nothing', async () => 
   await telemetry.stop()
   expect(lines).toEqual([expect.objectContaining({ level: 'warn', msg: expect.stringContaining('OTLP') })])
   expect(JSON.stringify(lines)).not.toContain(collected.url)
+})
+
+it('a collector that never answers costs two seconds at the end, and one line', async () => {
+  const silent = await httpServer(() => {})
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', silent.url)
+  const telemetry = started()
+  await telemetry.span('work', { kind }, async () => {})
+  const beganMs = systemClock.monotonicMs()
+  await telemetry.stop()
+  expect(systemClock.monotonicMs() - beganMs).toBeLessThan(4_000)
+  expect(lines).toEqual([expect.objectContaining({ level: 'warn', reason: 'TimeoutError' })])
+  await silent.close()
 })
