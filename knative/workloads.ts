@@ -105,7 +105,8 @@ function watcherDeployment(): KubeObject {
         spec: {
           serviceAccountName: name,
           enableServiceLinks: false,
-          terminationGracePeriodSeconds: 30,
+          // preStop, DRAIN_SECONDS and what is told last, with something to spare.
+          terminationGracePeriodSeconds: 45,
           topologySpreadConstraints: [
             {
               maxSkew: 1,

@@ -24,6 +24,7 @@ export function plot({ rows, controlSeconds }: Results): string {
   })
   const one = second + scale(1, ratioMax)
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12">
+<title>Requests for each object, and time as a ratio to a plain client</title>
 <rect width="100%" height="100%" fill="#fff"/>
 ${text(left, 20, 'requests for each object (dark: writes)')}
 ${text(second, 20, 'time, as a ratio to the plain client')}
