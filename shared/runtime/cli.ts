@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { stringify } from 'yaml'
+import { isDns1123Label } from '../kinds/mutants.ts'
 import { loadConfig } from './config.ts'
 import { ConfigError } from './layers.ts'
 import { manifests } from './manifests.ts'
@@ -60,14 +61,14 @@ function manifestsCommand(program: Command, terminal: Terminal): void {
   program
     .command('manifests')
     .description("Writes the objects that run an app, from the app's own configuration.")
-    .requiredOption('--name <name>', 'of the app and of all its objects')
-    .requiredOption('--image <image>', 'that its pods run')
-    .option('--namespace <namespace>', 'where it runs', 'default')
+    .requiredOption('--name <name>', 'of the app and of all its objects', serviceName)
+    .requiredOption('--image <image>', 'that its pods run', imageName)
+    .option('--namespace <namespace>', 'where it runs', namespaceName, 'default')
     .option('--config <folder>', 'where kubernetes.yaml is', 'config')
     .option('--profile <profile>', 'whose configuration to use (default: NODE_ENV, else production)')
     .option('--prefix <prefix>', 'of the variables that set the configuration', 'KUBERNETES')
     .option('--replicas <number>', 'of the Deployment', wholeNumber, 2)
-    .option('--port <number>', 'where the app listens', wholeNumber, 8080)
+    .option('--port <number>', 'where the app listens', portNumber, 8080)
     .option('--env <name=value>', 'a variable of the container; may be given again', variable, {})
     .option('--pre-stop <seconds>', 'to wait before SIGTERM', wholeNumber, 5)
     .option('--grace <seconds>', 'from SIGTERM to the end of accepting', wholeNumber, 2)
@@ -94,6 +95,31 @@ function jsonOf(items: object[]): string {
 function wholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.')
   return Number(text)
+}
+
+function portNumber(text: string): number {
+  const port = wholeNumber(text)
+  if (port < 1 || port > 65_535) throw new InvalidArgumentError('It must be a port, from 1 to 65535.')
+  return port
+}
+
+/** A Service has the name too, and its names begin with a letter (RFC 1035). */
+function serviceName(text: string): string {
+  if (!isDns1123Label(text) || /^\d/.test(text))
+    throw new InvalidArgumentError(
+      'It must be a DNS label (RFC 1035): up to 63 of a-z, 0-9 and -, beginning with a letter, not ending with -.',
+    )
+  return text
+}
+
+function namespaceName(text: string): string {
+  if (!isDns1123Label(text)) throw new InvalidArgumentError('It must be a DNS label (RFC 1123).')
+  return text
+}
+
+function imageName(text: string): string {
+  if (!/^\S+$/.test(text)) throw new InvalidArgumentError('It must be the name of an image.')
+  return text
 }
 
 function variable(text: string, before: Record<string, string>): Record<string, string> {

@@ -28,6 +28,12 @@ async function announce(signal: AbortSignal, k8s: Kubernetes): Promise<void> {
   }
 }
 
+/** What a person can mend is told in a line: a kubeconfig that cannot be read, a port that is taken. */
+function fail(error: Error): never {
+  process.stderr.write(`${error.message}\n`)
+  process.exit(1)
+}
+
 const k8s = kubernetes({
   folder: join(import.meta.dirname, 'config'),
   tasks: [{ name: 'announce', run: announce }],
@@ -43,7 +49,8 @@ app.get('/', (c) => {
 const server = serve({ fetch: app.fetch, port: Number(process.env.PORT ?? 8080) }, ({ port }) =>
   say({ port }),
 )
-const handle = await k8s.start()
+server.on('error', fail)
+const handle = await k8s.start().catch(fail)
 handle.leadership.subscribe(({ leading }) => say({ leading }))
 handle.configMaps.subscribe((configMap) => say({ changed: configMap, greeting: greeting(handle) }))
 

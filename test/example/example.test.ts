@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Example, startExample } from './processes.ts'
 
@@ -33,7 +35,17 @@ describe('the example app without a cluster', () => {
   it('AC3: with a mistyped KUBECONFIG it ends with an error that names it, and is never detached', async () => {
     example = startExample({ KUBECONFIG: '/nowhere/config' })
     expect(await example.ended).toBe(1)
-    expect(example.errors()).toContain('/nowhere/config')
+    expect(example.errors()).toBe('Cannot load kubeconfig /nowhere/config: it does not exist\n')
     expect(example.lines.some((line) => 'leading' in line)).toBe(false)
+  }, 30_000)
+
+  it('where its port is taken it says so in a line', async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, resolve))
+    const { port } = other.address() as AddressInfo
+    example = startExample({ PORT: String(port) })
+    expect(await example.ended).toBe(1)
+    expect(example.errors()).toMatch(new RegExp(`^listen EADDRINUSE.*${port}\\n$`))
+    await new Promise((resolve) => other.close(resolve))
   }, 30_000)
 })
