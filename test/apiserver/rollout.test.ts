@@ -95,4 +95,31 @@ describe('the stand-in for what makes Deployments ready', () => {
     await clock.advance(3_000)
     expect(await status()).toMatchObject({ observedGeneration: 5, updatedReplicas: 2 })
   })
+
+  it('a paused one is scaled all the same, if it has any pods', async () => {
+    const { clock, apply, status } = start()
+    await apply({})
+    await status()
+    await clock.advance(3_000)
+    await apply({ paused: true, replicas: 5 })
+    expect(await status()).toMatchObject({
+      replicas: 5,
+      updatedReplicas: 5,
+      readyReplicas: 5,
+      availableReplicas: 5,
+    })
+    await apply({ paused: true, replicas: 1 }, { image: 'other' })
+    expect(await status()).toMatchObject({ replicas: 1, availableReplicas: 1 })
+    expect(await status()).not.toHaveProperty('updatedReplicas')
+    await apply({ paused: true, replicas: 0 }, { image: 'other' })
+    expect(await status()).not.toHaveProperty('replicas')
+  })
+
+  it('one that was paused from the beginning has no pods, however it is scaled', async () => {
+    const { apply, status } = start()
+    await apply({ paused: true, replicas: 3 })
+    await apply({ paused: true, replicas: 5 })
+    expect(await status()).toMatchObject({ observedGeneration: 2 })
+    expect(await status()).not.toHaveProperty('replicas')
+  })
 })

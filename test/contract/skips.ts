@@ -20,6 +20,8 @@ export const embeddedLimits: readonly string[] = [
   'No conditions on a namespace that waits for its content',
   'Managed fields of an Event made in the core group are named as events.k8s.io names them',
   'Built-in objects are written with their fields in another order',
+  'Integers beyond 2^53 are rounded, as JSON in JavaScript is',
+  'Of a pod template these are not validated: affinity, sysctls, and the fields of rarer volumes',
 ]
 
 /** What the contract cannot show on the real server of the tests. */

@@ -58,15 +58,18 @@ export function rolloutStatus(
 
 /**
  * A paused Deployment is taken note of, and its rollout stands still: pods of a template that changed meanwhile
- * (`isNewTemplate`) there are none.
+ * (`isNewTemplate`) there are none. Its number of pods still follows, if it ever had any; they get ready at once or,
+ * unless `isReady`, not at all.
  */
-export function pausedStatus(deployment: StoredObject, isNewTemplate: boolean, now: string): KubeObject {
-  const { updatedReplicas, ...rest } = isObject(deployment.status) ? deployment.status : {}
-  const updated = isNewTemplate ? undefined : (updatedReplicas ?? rest.replicas)
-  const status: Record<string, unknown> = {
-    ...rest,
-    ...(updated !== undefined && { updatedReplicas: updated }),
-  }
+export function pausedStatus(
+  deployment: StoredObject,
+  pods: { isNewTemplate: boolean; isReady: boolean },
+  now: string,
+): KubeObject {
+  const before: Record<string, unknown> = isObject(deployment.status) ? deployment.status : {}
+  const { replicas, updatedReplicas, readyReplicas, availableReplicas, unavailableReplicas, ...rest } = before
+  const hasRun = deployment.metadata.annotations?.[revisionAnnotation] !== undefined
+  const status = hasRun ? { ...rest, ...withoutZeros(pausedCounts(deployment, pods)) } : before
   const conditions = (Array.isArray(status.conditions) ? status.conditions : []) as Condition[]
   const others = conditions.filter(({ type }) => type !== 'Progressing')
   const paused: Condition = {
@@ -79,6 +82,22 @@ export function pausedStatus(deployment: StoredObject, isNewTemplate: boolean, n
   }
   const observedGeneration = deployment.metadata.generation
   return { ...deployment, status: { ...status, observedGeneration, conditions: [...others, paused] } }
+}
+
+function pausedCounts(
+  deployment: StoredObject,
+  { isNewTemplate, isReady }: { isNewTemplate: boolean; isReady: boolean },
+): Counts {
+  const wanted = Number(fieldAt(deployment, ['spec', 'replicas']) ?? 1)
+  const before = Number(fieldAt(deployment, ['status', 'availableReplicas']) ?? 0)
+  const available = isReady ? wanted : Math.min(before, wanted)
+  return {
+    replicas: wanted,
+    updatedReplicas: isNewTemplate ? 0 : wanted,
+    readyReplicas: available,
+    availableReplicas: available,
+    unavailableReplicas: wanted - available,
+  }
 }
 
 interface Counts {

@@ -59,15 +59,15 @@ async function roll(ctx: ServerContext, deployment: StoredObject, rollout: Rollo
   const { uid } = deployment.metadata
   const before = templates.get(uid)
   const template = templateOf(deployment, before)
+  const isReady = options.becomesReady?.(deployment) ?? true
   if (fieldAt(deployment, ['spec', 'paused']) === true) {
     const isNewTemplate = before !== undefined && template !== before
-    return report(ctx, deployment, (current, now) => pausedStatus(current, isNewTemplate, now))
+    return report(ctx, deployment, (current, now) => pausedStatus(current, { isNewTemplate, isReady }, now))
   }
   templates.set(uid, template)
   const reach = (phase: Phase) =>
     report(ctx, deployment, (current, now) => rolloutStatus(current, template, phase, now))
   reach(template === before ? 'scaling' : 'updating')
-  const isReady = options.becomesReady?.(deployment) ?? true
   const deadlineSeconds = Number(
     fieldAt(deployment, ['spec', 'progressDeadlineSeconds']) ?? defaultDeadlineSeconds,
   )
