@@ -104,12 +104,14 @@ export function elector(options: ElectorOptions): Elector {
 function electionOf(options: ElectorOptions, belief: Belief) {
   const { client, clock, metrics } = options
   const trouble = troubleOf(options)
+  const noteHolder = holderNotes(options)
   // Three requests fit into the renew deadline, so that one that hangs does not end the term.
   const call = { timeoutMs: (options.renewDeadlineSeconds * 1000) / 3, retries: 0 }
 
   /** One look and, if called for, one write. Returns how long to wait before the next, in ms. */
   async function round(signal: AbortSignal): Promise<number> {
     await look(options, belief, { ...call, signal })
+    noteHolder(belief.state())
     const step = policy.decide(belief.state(), options, clock.monotonicMs(), clock.now())
     const retryMs = policy.retryWaitMs(options, clock.random())
     if (step.kind === 'wait') return Math.min(step.waitMs, retryMs)
@@ -175,6 +177,17 @@ async function release(options: ElectorOptions, belief: Belief): Promise<void> {
     await withTimeout(clock, releaseTimeoutMs, 'Releasing the Lease', tryIt)
   } catch (error) {
     log.warn({ lease: leaseName, err: error }, 'lease not released')
+  }
+}
+
+/** Logs whom this one waits for, whenever that is somebody else than before. */
+function holderNotes({ log, namespace, leaseName, identity }: ElectorOptions) {
+  let told = ''
+  return ({ lease }: policy.ElectionState): void => {
+    const holder = policy.holderOf(lease)
+    if (holder !== told && holder !== '' && holder !== identity)
+      log.info({ lease: `${namespace}/${leaseName}`, holder }, 'another holds the lease')
+    told = holder
   }
 }
 

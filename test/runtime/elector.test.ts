@@ -72,6 +72,19 @@ describe('one process alone', () => {
   })
 })
 
+it('who waits says once whom it waits for, and again when that is another', async () => {
+  const { clock, wire } = world()
+  candidate(clock, wire, 'a')
+  await clock.advance(0)
+  const lines: string[] = []
+  candidate(clock, wire, 'b', { log: silentLog(lines) })
+  await clock.advance(30_000)
+  wire.edit((lease) => ({ ...lease, spec: { ...lease.spec, holderIdentity: 'c' } }))
+  await clock.advance(5_000)
+  const waits = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'another holds the lease')
+  expect(waits.map(({ lease, holder }) => `${lease} ${holder}`)).toEqual(['test/work a', 'test/work c'])
+})
+
 describe('when belief ends', () => {
   it('the API hangs: at the deadline, counted from when the last good write was sent', async () => {
     const { clock, wire } = world()

@@ -117,6 +117,12 @@ function tellOutput(name: string, text: string): Line | undefined {
   if (!entry)
     return text.trim() === '' ? undefined : { word: 'output', text: `${name}: ${text}`, tone: 'bad' }
   const { level, msg, writes, lookedAt, outOfSync } = entry
+  if (msg === 'another holds the lease')
+    return {
+      word: 'waiting',
+      text: `${name}: the Lease ${entry.lease} is held by ${entry.holder}, so that one forwards and this one waits`,
+      tone: 'bad',
+    }
   if (Array.isArray(writes) && writes.length > 0) {
     const object = nameOfSubject(entry.object) ?? name
     return {
