@@ -93,7 +93,10 @@ export async function replace(ctx: ServerContext, ask: WriteAsk): Promise<Writte
   return { object: updateObject(ctx, resource, place, () => object, options), isNew: false }
 }
 
-/** A resourceVersion on a name that is not there is ignored; a uid is not. */
+/**
+ * A resourceVersion on a name that is not there is ignored (a dry run shows it again, since nothing is stored that would
+ * have one of its own); a uid is not.
+ */
 function createByUpdate(
   ctx: ServerContext,
   resource: ApiResource,
@@ -101,9 +104,11 @@ function createByUpdate(
   object: KubeObject,
   options: Parameters<typeof createObject>[4],
 ): StoredObject {
-  const { resourceVersion: _, uid, ...metadata } = object.metadata ?? {}
+  const { resourceVersion, uid, ...metadata } = object.metadata ?? {}
   if (uid) throw uidMismatch(resource, place, { asked: uid, live: '' })
-  return createObject(ctx, resource, place.namespace, { ...object, metadata }, options)
+  const created = createObject(ctx, resource, place.namespace, { ...object, metadata }, options)
+  if (!options.dryRun || !resourceVersion) return created
+  return { ...created, metadata: { ...created.metadata, resourceVersion } }
 }
 
 async function readScale(request: Request, resource: ApiResource): Promise<KubeObject> {

@@ -78,6 +78,10 @@ export function verbContract({ api, it }: Part): void {
   it('PUT to a name that is not there creates a Lease, but no ConfigMap', async () => {
     const leases = base.replace('/api/v1', '/apis/coordination.k8s.io/v1').replace('configmaps', 'leases')
     const lease = { metadata: { name: 'new', resourceVersion: '1' }, spec: {} }
+    // A dry run stores nothing that would have a version, so it shows the one that it was sent.
+    const sent = { ...lease, metadata: { name: 'new', resourceVersion: '7' } }
+    const dry = await api().put(`${leases}/new?dryRun=All`, sent)
+    expect([dry.code, dry.body.metadata?.resourceVersion]).toEqual([201, '7'])
     expect((await api().put(`${leases}/new`, lease)).code).toBe(201)
     expect((await api().put(`${base}/new`, configMap('new'))).code).toBe(404)
   })
