@@ -1,13 +1,15 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { parseArgs, promisify } from 'node:util'
 import { version } from '../shared/version.ts'
 import { image, port } from './names.ts'
 import { type ImageSpec, writeOciArchive } from './oci.ts'
 
 /**
  * `npm run image:oci -- --base FOLDER [--out FILE] [--name NAME:TAG] [--revision COMMIT]`: the image of the Dockerfile
- * without a Docker daemon, as an OCI archive, from dist/ (`npm run build`) and a base folder.
+ * without a Docker daemon, as an OCI archive, from dist/ (which it builds) and a base folder.
  *
  * The base is the root of a small Linux with Node at /usr/local/bin/node; of the same version that built dist/, or the
  * compile cache is of no use. SOURCE_DATE_EPOCH is the image's time, in seconds; default 1970, so that the same input
@@ -60,9 +62,10 @@ export function imageSpec(options: ImageOptions): ImageSpec {
   }
 }
 
-async function main(): Promise<void> {
-  const dist = join(import.meta.dirname, '../dist')
-  const { values } = parseArgs({
+const dist = join(import.meta.dirname, '../dist')
+
+function flags() {
+  return parseArgs({
     options: {
       base: { type: 'string' },
       dist: { type: 'string', default: dist },
@@ -70,22 +73,53 @@ async function main(): Promise<void> {
       name: { type: 'string', default: image },
       revision: { type: 'string', default: 'unknown' },
     },
-  })
-  if (!values.base) {
-    process.stderr.write(
-      '--base FOLDER is missing: the root of a small Linux with Node at /usr/local/bin/node\n',
-    )
-    process.exitCode = 2
-    return
+  }).values
+}
+
+/**
+ * What is wrong with a base: it has no Node, or one of another version than this process, to which the compile cache is
+ * worth nothing. Undefined when nothing is, or when its Node does not run on this machine, so that nobody can tell.
+ */
+export async function baseProblem(base: string): Promise<string | undefined> {
+  const node = join(base, 'usr/local/bin/node')
+  if (!existsSync(node))
+    return `${base} has no usr/local/bin/node: it must be the root of a small Linux with Node`
+  const found = await promisify(execFile)(node, ['--version']).then(
+    ({ stdout }) => stdout.trim(),
+    () => process.version,
+  )
+  return found === process.version
+    ? undefined
+    : `${node} is ${found}, and the build runs on ${process.version}`
+}
+
+async function main(): Promise<void> {
+  let values: ReturnType<typeof flags>
+  try {
+    values = flags()
+  } catch (error) {
+    return fail((error as Error).message)
   }
+  const { base } = values
+  if (!base)
+    return fail('--base FOLDER is missing: the root of a small Linux with Node at /usr/local/bin/node')
+  const problem = await baseProblem(base)
+  if (problem) return fail(problem)
+  if (values.dist === dist)
+    await promisify(execFile)(process.execPath, [join(import.meta.dirname, 'build.ts')])
   const spec = imageSpec({
     ...values,
-    base: values.base,
+    base,
     arch: process.arch,
     epochSeconds: Number(process.env.SOURCE_DATE_EPOCH ?? 0),
   })
   const { digest } = await writeOciArchive(spec, resolve(values.out))
   process.stdout.write(`${values.name}@${digest}\n${resolve(values.out)}\n`)
+}
+
+function fail(message: string): void {
+  process.stderr.write(`${message}\n`)
+  process.exitCode = 2
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await main()

@@ -107,8 +107,14 @@ function current(file: string): string | undefined {
 }
 
 function main(): void {
+  const [flag, ...rest] = process.argv.slice(2)
+  if (rest.length > 0 || (flag !== undefined && flag !== '--check')) {
+    process.stderr.write('There is one option, --check: only compare, and end with 1 where a file differs\n')
+    process.exitCode = 2
+    return
+  }
   const stale = staleFiles()
-  if (process.argv.includes('--check')) {
+  if (flag === '--check') {
     for (const file of stale)
       process.stderr.write(`knative/${file} is not as the code renders it: npm run manifests\n`)
     process.exitCode = stale.length === 0 ? 0 : 1

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
 import { stringify } from 'yaml'
 import { isDns1123Label } from '../kinds/mutants.ts'
@@ -17,7 +19,7 @@ interface ManifestFlags {
   name: string
   image: string
   namespace: string
-  config: string
+  config?: string
   profile?: string
   prefix: string
   replicas: number
@@ -64,7 +66,7 @@ function manifestsCommand(program: Command, terminal: Terminal): void {
     .requiredOption('--name <name>', 'of the app and of all its objects', serviceName)
     .requiredOption('--image <image>', 'that its pods run', imageName)
     .option('--namespace <namespace>', 'where it runs', namespaceName, 'default')
-    .option('--config <folder>', 'where kubernetes.yaml is', 'config')
+    .option('--config <folder>', 'where kubernetes.yaml is (default: config)')
     .option('--profile <profile>', 'whose configuration to use (default: NODE_ENV, else production)')
     .option('--prefix <prefix>', 'of the variables that set the configuration', 'KUBERNETES')
     .option('--replicas <number>', 'of the Deployment', wholeNumber, 2)
@@ -76,7 +78,14 @@ function manifestsCommand(program: Command, terminal: Terminal): void {
     .option('--buffer <seconds>', 'left over before the kubelet kills', wholeNumber, 5)
     .option('--format <format>', 'yaml or json', format, 'yaml')
     .action(async (flags: ManifestFlags) => {
-      const { config: folder, profile, prefix, preStop, grace, buffer, ...app } = flags
+      const { config: given, profile, prefix, preStop, grace, buffer, ...app } = flags
+      const folder = given ?? 'config'
+      // What an app sets in code cannot be seen from here: a role without its rights must not come as a surprise.
+      if (!existsSync(join(folder, 'kubernetes.yaml'))) {
+        const missing = `There is no ${join(folder, 'kubernetes.yaml')}`
+        if (given !== undefined) throw new ConfigError([missing])
+        terminal.err(`${missing}: the rights are those of the defaults and of ${prefix}__ variables\n`)
+      }
       const config = await loadConfig({ env: terminal.env, folder, prefix, ...(profile && { profile }) })
       const shutdown = { preStop, grace, timeout: flags.shutdownTimeout, buffer }
       const objects = manifests({ ...app, config, shutdown })

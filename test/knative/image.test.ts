@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { extract, type Header } from 'tar-stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { imageConfig, imageSpec } from '../../knative/image.ts'
+import { baseProblem, imageConfig, imageSpec } from '../../knative/image.ts'
 import { writeOciArchive } from '../../knative/oci.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -72,6 +72,22 @@ async function smallSpec() {
   await writeFile(join(dist, 'cache/empty'), '')
   return imageSpec({ base, dist, name: 'registry.example/mutantops:9', revision: 'abc', arch: 'x64' })
 }
+
+describe('a base', () => {
+  it('without Node is refused, and so is one with another version; one that does not run here is taken', async () => {
+    const base = join(folder, 'checked')
+    const node = join(base, 'usr/local/bin/node')
+    await mkdir(dirname(node), { recursive: true })
+    expect(await baseProblem(base)).toContain('has no usr/local/bin/node')
+    await writeFile(node, '#!/bin/sh\necho v18.0.0\n', { mode: 0o755 })
+    expect(await baseProblem(base)).toBe(`${node} is v18.0.0, and the build runs on ${process.version}`)
+    await writeFile(node, 'for another machine', { mode: 0o644 })
+    expect(await baseProblem(base)).toBeUndefined()
+    await rm(node)
+    await symlink(process.execPath, node)
+    expect(await baseProblem(base)).toBeUndefined()
+  })
+})
 
 describe('the OCI archive', () => {
   it('leads from the index to each layer, every blob under its own digest', async () => {

@@ -178,6 +178,12 @@ describe('AC11: the command mutantops manifests', () => {
     expect(objects).toEqual(made(config, { env: { A: 'b=c' }, shutdown: { preStop: 7 } }))
   })
 
+  it('says that it found no configuration where it looked by itself', async () => {
+    const { code, err } = await run(['manifests', '--name', 'web', '--image', 'web:1'])
+    expect(code).toBe(0)
+    expect(err).toMatch(/^There is no config.kubernetes\.yaml: the rights are those of the defaults/)
+  })
+
   it('takes the profile and the environment into account, and writes JSON', async () => {
     const variable = { APP__EVENTS: 'false' }
     const flags = ['--profile', 'test', '--prefix', 'APP', '--format', 'json', '--replicas', '1']
@@ -196,6 +202,7 @@ describe('AC11: the command mutantops manifests', () => {
     ['a number is none', [...web, '--port', 'http'], {}, 'It must be a whole number.'],
     ['a number begins as none', [...web, '--port', 'x80'], {}, 'It must be a whole number.'],
     ['a number ends as none', [...web, '--port', '80x'], {}, 'It must be a whole number.'],
+    ['a folder has no configuration', [...web, '--config', newFolder()], {}, 'There is no '],
     ['a port is none', [...web, '--port', '70000'], {}, 'It must be a port, from 1 to 65535.'],
     ['a name is no label', [...web, '--name', 'Web_'], {}, 'It must be a DNS label (RFC 1035)'],
     ['a name begins with a digit', [...web, '--name', '1web'], {}, 'It must be a DNS label (RFC 1035)'],
@@ -229,7 +236,7 @@ describe('AC11: the command mutantops manifests', () => {
         --name <name>                 of the app and of all its objects
         --image <image>               that its pods run
         --namespace <namespace>       where it runs (default: "default")
-        --config <folder>             where kubernetes.yaml is (default: "config")
+        --config <folder>             where kubernetes.yaml is (default: config)
         --profile <profile>           whose configuration to use (default: NODE_ENV,
                                       else production)
         --prefix <prefix>             of the variables that set the configuration
