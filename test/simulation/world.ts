@@ -46,6 +46,8 @@ export async function simulation(
     deliveries: 0,
     writes: [] as string[],
     events: [] as CloudEvent[],
+    /** Each request that was answered and each event that was taken, in order. */
+    trace: [] as string[],
     kills: 0,
   }
   const chance = (probability: number) => state.isTroubled && random() < probability
@@ -78,6 +80,7 @@ export async function simulation(
         const after = await held.witness(seen)
         return async (answer) => {
           await after(answer)
+          state.trace.push(`${seen.method} ${seen.path} ${answer.status}`)
           if (answer.status < 300 && !seen.path.includes('/leases/'))
             state.writes.push(`${seen.method} ${seen.path}`)
         }
@@ -136,6 +139,7 @@ export async function simulation(
 
   function accept(event: CloudEvent): void {
     state.events.push(event)
+    state.trace.push(`${event.type} ${event.id}`)
     options.onEvent?.(event)
     if (chance(0.1)) return
     void deliver(event)
@@ -158,7 +162,8 @@ export async function simulation(
   /** A watcher; of several one leads. */
   async function startWatcher(identity: string): Promise<Process> {
     const by = start()
-    const election = { leaseDurationSeconds: 15, renewDeadlineSeconds: 10, retryPeriodSeconds: 2 }
+    // Looked at less often than usual: most of a seed's time would be the renewals of the quiet end.
+    const election = { leaseDurationSeconds: 15, renewDeadlineSeconds: 10, retryPeriodSeconds: 5 }
     await watcherApp({
       ...contextOf(by),
       sink: sinkOf(by),
