@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { cpus, totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -12,11 +11,13 @@ import { connect } from '../../shared/kube/connect.ts'
 import { type KnativeReport, localKnative } from '../../shared/local/knative.ts'
 import { readManifests } from '../../shared/local/manifests/manifests.ts'
 import { binaries } from '../control-plane/binaries.ts'
-import type { AuditEntry } from '../control-plane/cluster.ts'
-import { type ClusterConnection, startControlPlane } from '../control-plane/start.ts'
+import { startControlPlane } from '../control-plane/start.ts'
 import { installCrds } from '../support/crds.ts'
 import { eventually } from '../support/eventually.ts'
+import { auditOf, isOurs, isWrite } from './audit.ts'
+import { baseOf, mutationOf, namespace, variants } from './objects.ts'
 import { plot } from './plot.ts'
+import { cpuSecondsOf, peakMiBOf, pidOf } from './proc.ts'
 import type { Results, Row } from './results.ts'
 import { table } from './table.ts'
 
@@ -29,26 +30,9 @@ import { table } from './table.ts'
 const count = Number(process.argv[2] ?? 500)
 const handEdits = 100
 const unloaded = 100
-const namespace = 'bench'
-const variants = ['red', 'green', 'blue']
 const writers = 16
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const ticksPerSecond = 100
 
-const baseOf = (name: string) => {
-  const labels = { app: name }
-  const spec = { containers: [{ name: 'web', image: 'nginx:1', env: [{ name: 'A', value: 'b' }] }] }
-  return {
-    metadata: { name, labels },
-    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
-  }
-}
-const mutationOf = (name: string) => ({
-  apiVersion: 'neiam.org/v1',
-  kind: 'Mutation',
-  metadata: { namespace, name },
-  spec: { deployment: baseOf(name), variants: variants.map((label) => ({ label, instances: 1 })) },
-})
 const names = Array.from({ length: count }, (_, index) => `web-${index}`)
 
 async function each<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
@@ -58,35 +42,6 @@ async function each<T>(items: readonly T[], work: (item: T) => Promise<unknown>)
   }
   await Promise.all(Array.from({ length: writers }, worker))
 }
-
-/** User and system time of a process, in s. */
-function cpuSecondsOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
-}
-
-/** The process whose command line has all of these in it. */
-function pidOf(...parts: string[]): number {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  const found = pids.find((pid) => {
-    try {
-      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-      return parts.every((part) => command.includes(part))
-    } catch {
-      return false
-    }
-  })
-  return Number(found)
-}
-
-async function auditOf(connection: ClusterConnection): Promise<AuditEntry[]> {
-  const lines = (await readFile(connection.auditLogFile, 'utf8')).split('\n').slice(0, -1)
-  return lines.map((line) => JSON.parse(line) as AuditEntry)
-}
-
-const isOurs = ({ userAgent, objectRef }: AuditEntry) =>
-  userAgent.startsWith('mutantops/') && !['leases', 'configmaps'].includes(objectRef?.resource ?? '')
-const isWrite = ({ verb }: AuditEntry) => !['get', 'list', 'watch'].includes(verb)
 
 const plane = await startControlPlane({ binaries: await binaries(() => {}), controllers: [] })
 const { connection } = plane
@@ -243,8 +198,10 @@ async function oneAtATime(): Promise<number[]> {
 
 const controlSeconds = await control(client)
 await promisify(execFile)(process.execPath, [`${root}knative/build.ts`])
+const manifests = await readManifests(`${root}knative/`)
 const running = await localKnative({
-  manifests: await readManifests(`${root}knative/`),
+  // Without the cron: a resync in the middle of a story would be counted with it.
+  manifests: { ...manifests, pings: [] },
   launch: {
     program: `${root}dist/main.js`,
     baseEnv: { ...process.env, WATCH_NAMESPACES: namespace },
@@ -323,7 +280,6 @@ rows.push(
   ),
 )
 const times = await oneAtATime()
-const peak = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${watcherPid()}/status`, 'utf8'))?.[1]) / 1_024
 const folder = `${root}test/bench/`
 const earlier = await readFile(`${folder}results.json`, 'utf8').then(
   (text) => JSON.parse(text) as Results,
@@ -337,7 +293,7 @@ const results: Results = {
   rows,
   p50Ms: times[Math.floor(times.length / 2)] ?? 0,
   p99Ms: times[Math.floor(times.length * 0.99)] ?? 0,
-  watcherPeakMiB: peak,
+  watcherPeakMiB: peakMiBOf(watcherPid()),
 }
 await writeFile(`${folder}RESULTS.md`, table(results, earlier))
 await writeFile(`${folder}convergence.svg`, plot(results))

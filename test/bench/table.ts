@@ -1,3 +1,4 @@
+import { besideOthers } from './peers.ts'
 import type { Results, Row } from './results.ts'
 
 /** What a run of the convergence bench found, as the text of RESULTS.md, with what has changed since an earlier one. */
@@ -37,7 +38,8 @@ One at a time, unloaded, from a create to its last child: p50 ${results.p50Ms.to
   }. Peak memory of the watcher: ${results.watcherPeakMiB.toFixed(0)} MiB${earlier ? ` (${earlier.watcherPeakMiB.toFixed(0)})` : ''}.
 
 What a million objects would cost: [SCALE.md](SCALE.md).
-`
+
+${besideOthers(results)}`
 }
 
 function each(row: Row, what: 'requests' | 'writes'): string {
