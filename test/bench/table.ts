@@ -37,7 +37,7 @@ One at a time, unloaded, from a create to its last child: p50 ${results.p50Ms.to
     earlier ? `; the run before ${earlier.p50Ms.toFixed(0)} and ${earlier.p99Ms.toFixed(0)} ms` : ''
   }. Peak memory of the watcher: ${results.watcherPeakMiB.toFixed(0)} MiB${earlier ? ` (${earlier.watcherPeakMiB.toFixed(0)})` : ''}.
 
-What a million objects would cost: [SCALE.md](SCALE.md).
+What a million objects would cost: [SCALE.md](SCALE.md). How a function starts: [COLD-START.md](COLD-START.md).
 
 ${besideOthers(results)}`
 }
