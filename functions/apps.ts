@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import type { Hono } from 'hono'
 import type { Sink } from '../shared/cloudevents/sink.ts'
+import { sinkNames } from '../shared/cloudevents/sink-config.ts'
 import { version } from '../shared/version.ts'
 import type { FunctionConfig } from './config.ts'
 import type { FunctionContext } from './context.ts'
@@ -102,6 +103,7 @@ async function watcherApp(ctx: FunctionContext, config: FunctionConfig): Promise
     fullResyncEveryMs: config.fullResyncEveryMs,
     ...(config.configMap && { configMap: config.configMap }),
   })
+  ctx.log.info({ to: sinkNames(config.sink) }, 'sending events')
   const stop = await start()
   return {
     app,

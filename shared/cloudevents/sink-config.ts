@@ -85,6 +85,15 @@ function urlIn(env: Record<string, string | undefined>, name: string): string | 
   return text
 }
 
+/** Where events go, for the log: without queries, which may hold what nobody should read. */
+export function sinkNames({ url }: SinkConfig): string[] {
+  const urls = typeof url === 'string' ? [url] : [...Object.values(url.kinds), url.resync]
+  return urls.map((one) => {
+    const { origin, pathname } = new URL(one)
+    return origin + pathname
+  })
+}
+
 /** Where one event goes. Throws a TypeError for one that is for none of the functions. */
 export function addressOf(event: CloudEvent, url: SinkConfig['url']): string {
   if (typeof url === 'string') return url

@@ -26,10 +26,10 @@ export function delivery({ sink, clock, log, onAnswer }: DeliveryOptions) {
   let state = 'well'
   let loggedAtMs = Number.NEGATIVE_INFINITY
 
-  function note(now: string): void {
+  function note(now: string, type: string): void {
     if (now === state || (now !== 'well' && clock.monotonicMs() - loggedAtMs < logApartMs)) return
     if (now === 'well') log.info({ was: state }, 'sink takes events again')
-    else log.warn({ answer: now }, 'sink does not take events')
+    else log.warn({ answer: now, type, hint: hintFor(now) }, 'sink does not take events')
     state = now
     loggedAtMs = clock.monotonicMs()
   }
@@ -40,17 +40,32 @@ export function delivery({ sink, clock, log, onAnswer }: DeliveryOptions) {
         const { status, retryAfterSeconds } = await sink.send(event, { signal })
         onAnswer(status)
         const outcome = outcomeOf(status, retryAfterSeconds)
-        note(outcome.done ? 'well' : String(status))
+        note(outcome.done ? 'well' : String(status), event.type)
         return outcome
       } catch (error) {
         if (signal.aborted) return { done: false }
         onAnswer(0)
-        note(error instanceof SinkError ? error.reason : 'failed')
+        note(error instanceof SinkError ? error.reason : 'failed', event.type)
         return { done: false }
       }
     },
     isWell: () => state === 'well',
   }
+}
+
+const hints: Record<string, string> = {
+  refused: 'nobody listens there: does the broker run, and does K_SINK name it?',
+  timeout: 'no answer in time: is the broker overloaded, or does a NetworkPolicy hold the connection up?',
+  failed: 'no connection: is the name in K_SINK right, and does it resolve from here?',
+  '401': 'the sink wants a token of its audience: see the overlay oidc',
+  '403': 'the sink does not let this account send: see its EventPolicies',
+  '404': 'there is no such broker: does K_SINK name one that there is?',
+  '422': 'a broker takes every event, a single function only its own: does K_SINK name a broker?',
+}
+
+/** What to look at when events are not taken. */
+function hintFor(answer: string): string {
+  return hints[answer] ?? 'it is tried again until it is taken'
 }
 
 /** What an answer means for the queue. */

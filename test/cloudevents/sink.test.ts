@@ -7,7 +7,7 @@ import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../shared/clock.ts'
 import type { CloudEvent } from '../../shared/cloudevents/event.ts'
 import { type Sink, SinkError, type SinkOptions, sink } from '../../shared/cloudevents/sink.ts'
-import { sinkConfig } from '../../shared/cloudevents/sink-config.ts'
+import { sinkConfig, sinkNames } from '../../shared/cloudevents/sink-config.ts'
 import { settle, virtualClock } from '../support/clock.ts'
 
 const event: CloudEvent = {
@@ -189,6 +189,11 @@ describe('what a SinkBinding says', () => {
     ])
     expect(there.seen[0]?.headers['ce-tenant']).toBe('a%20b')
     expect(there.seen[0]?.headers['user-agent']).toBe('mutantops/test')
+  })
+
+  test('is named in the log without its query', () => {
+    const config = sinkConfig({ K_SINK: 'http://broker:8080/ns/default?token=secret' })
+    expect(config && sinkNames(config)).toEqual(['http://broker:8080/ns/default'])
   })
 
   test('without K_SINK there is none', () => {

@@ -141,6 +141,12 @@ describe('what npm start tells', () => {
     expect(output({ ...written, writes: many })).toBe(
       'default/web: apply Deployment web-0, web-1, web-2, web-3, web-4 and 195 more (12 ms)',
     )
+    const settings = {
+      level: 'warn',
+      msg: 'settings not taken',
+      problems: ['paused is not true or false', 'b'],
+    }
+    expect(output(settings)).toContain('settings not taken: paused is not true or false; b')
     const waits = { level: 'info', msg: 'another holds the lease', lease: 'mutantops/x', holder: 'pod-1' }
     expect(output(waits)).toContain('the Lease mutantops/x is held by pod-1')
     expect(output({ level: 'warn', msg: 'event put off', reason: 'Shutting down' })).toBe(

@@ -61,4 +61,29 @@ describe('an answer of the sink', () => {
     expect(counted).toEqual([503, 503, 0, 400, 202, 202])
     expect(isWell()).toBe(true)
   })
+
+  it.each([
+    [new SinkError('x', 'refused'), 'does K_SINK name it?'],
+    [422, 'does K_SINK name a broker?'],
+    [404, 'there is no such broker'],
+    [503, 'it is tried again until it is taken'],
+  ])('after %s says what to look at', async (answer, hint) => {
+    const lines: Record<string, unknown>[] = []
+    const { send } = delivery({
+      clock: virtualClock(),
+      log: createLog({ name: 't', destination: { write: (line) => lines.push(JSON.parse(line)) } }),
+      onAnswer: () => {},
+      sink: {
+        async send() {
+          if (answer instanceof Error) throw answer
+          return { status: answer, resets: 0 }
+        },
+        close: async () => {},
+      },
+    })
+    await send(event, new AbortController().signal)
+    expect(lines).toEqual([
+      expect.objectContaining({ type: event.type, hint: expect.stringContaining(hint) }),
+    ])
+  })
 })

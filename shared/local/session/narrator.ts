@@ -138,7 +138,13 @@ function tellOutput(name: string, text: string): Line | undefined {
       tone: 'plain',
     }
   if (level === 'warn' || level === 'error' || level === 'fatal') {
-    const why = entry.reason ?? entry.error ?? (isObject(entry.err) ? entry.err.message : undefined)
+    const problems = Array.isArray(entry.problems) ? entry.problems.join('; ') : undefined
+    const why =
+      entry.reason ??
+      entry.error ??
+      problems ??
+      entry.hint ??
+      (isObject(entry.err) ? entry.err.message : undefined)
     return { word: String(level), text: `${name}: ${msg}${why ? `: ${why}` : ''}`, tone: 'bad' }
   }
   return undefined
