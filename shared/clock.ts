@@ -78,7 +78,8 @@ export async function withTimeout<T>(
     return await Promise.race([work(controller.signal), aborted])
   } finally {
     aborted.catch(() => {})
-    stopTimer.abort()
+    // A reason at hand: to make the default one, with its stack, is the dearest part of a request.
+    stopTimer.abort('over')
     parent?.removeEventListener('abort', onParentAbort)
   }
 }

@@ -135,10 +135,19 @@ function apply(ctx: ServerContext, call: ApplyCall): Written {
   return { object: created, isNew: true }
 }
 
+/** What most clients send, and much sooner read than YAML; undefined when it is not JSON. */
+function fromJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 function readApplied({ text, place, resource }: ApplyCall): KubeObject {
   let applied: unknown
   try {
-    applied = parseYaml(text)
+    applied = fromJson(text) ?? parseYaml(text)
   } catch (error) {
     throw badRequest(`error decoding YAML: ${(error as Error).message.split('\n')[0]}`)
   }

@@ -4,27 +4,34 @@ import { type MutantKind, mutantKinds, ownerLabel } from '../../shared/kinds/mut
 import { deployments, type KubeObject } from '../../shared/kinds/object.ts'
 import { kubeClient } from '../../shared/kube/client.ts'
 import { createLog } from '../../shared/log.ts'
+import type { AdoptionSettings } from '../../shared/reconcile/adoption.ts'
+import { objectEventRecorder } from '../../shared/reconcile/object-events.ts'
 import { reconcile } from '../../shared/reconcile/reconcile.ts'
 import { base, type MutantBuilder, mutant } from '../support/builders.ts'
 import { virtualClock } from '../support/clock.ts'
 import { installCrds } from '../support/crds.ts'
 import { stateOf } from '../support/state.ts'
+import { leftByOlder, olderOperator } from './acts.ts'
 import { invariants, revisionName } from './invariants.ts'
-import { type ProcessOptions, startProcess } from './process.ts'
+import { type Death, type ProcessOptions, startProcess } from './process.ts'
 
 /**
- * A function is killed at each request of a reconcile, before and after it took effect: every one, none by chance. What
- * the next process finds it ends as if nothing had been.
+ * A function is killed at every point of a reconcile at which its end makes a difference: as each batch of requests that
+ * go out side by side reaches the server, with every choice of those that take effect all the same. None is left to
+ * chance. What the next process finds it ends as if nothing had been.
  */
 
 const at = { namespace: 'default', name: 'web' }
 const revision = (n: number) => ({ [revisionName]: `${n}` })
 
 /** A world before a reconcile, and what changes then. */
-const stories: Record<
-  string,
-  { before?: (m: MutantBuilder) => MutantBuilder; next: (m: MutantBuilder) => MutantBuilder }
-> = {
+interface Story {
+  before?: (m: MutantBuilder) => MutantBuilder
+  next: (m: MutantBuilder) => MutantBuilder
+  settings?: AdoptionSettings
+}
+
+const stories: Record<string, Story> = {
   'a new object': {
     next: (m) =>
       m.with('red', 2, revision(1)).with('blue', undefined, revision(1)).with('taken', 1).with('loose', 1),
@@ -44,14 +51,19 @@ const stories: Record<
   'a Deployment that may be adopted': {
     next: (m) => m.with('adopted', 1, revision(1)).with('red', 1, revision(1)),
   },
+  'what an older operator left': {
+    next: (m) => m.with('left', 1, revision(1)).with('red', 1, revision(1)),
+    settings: { adoption: 'legacy', legacyManagers: [olderOperator] },
+  },
 }
 
-async function start(kind: MutantKind, story: (typeof stories)[string]) {
+async function start(kind: MutantKind, story: Story) {
+  const settings = story.settings ?? { adoption: 'label' as const }
   const clock = virtualClock()
   const server = apiServer({ clock })
   const admin = kubeClient({ transport: server.transport(), clock, userAgent: 'admin' })
   await installCrds(admin)
-  const held = invariants(admin)
+  const held = invariants(admin, settings)
   const process = (options: Partial<ProcessOptions> = {}) =>
     startProcess({ transport: server.transport(), clock, witness: held.witness, ...options })
   const pass = async (by: ReturnType<typeof process>) =>
@@ -61,8 +73,12 @@ async function start(kind: MutantKind, story: (typeof stories)[string]) {
         client: by.client,
         clock: by.clock,
         log: createLog({ name: 'sim', level: 'silent' }),
-        adoption: 'label',
-        record: async () => {},
+        ...settings,
+        record: objectEventRecorder({
+          client: by.client,
+          clock: by.clock,
+          reporter: { controller: 'neiam.org/simulation', instance: 'one' },
+        }),
         signal: new AbortController().signal,
       }),
     ])
@@ -75,6 +91,7 @@ async function start(kind: MutantKind, story: (typeof stories)[string]) {
     metadata: { ...labelled.metadata, labels: { [ownerLabel]: 'web' } },
   } as KubeObject)
   await admin.create(deployments, foreign('web-adopted', undefined, { 'neiam.org/adopt': 'true' }))
+  await admin.create(deployments, leftByOlder('web', 'left'), { fieldManager: olderOperator })
   const blank = mutant(kind, 'web').in('default')
   if (story.before) {
     await admin.create(kind, story.before(blank).object())
@@ -111,9 +128,16 @@ async function finish({ process, pass }: Awaited<ReturnType<typeof start>>) {
   throw new Error('It does not come to rest')
 }
 
+/** Each batch, with each choice of its writes that take effect. */
+function deathsOf(batches: readonly number[]): Death[] {
+  return batches.flatMap((writes, batch) =>
+    Array.from({ length: 2 ** writes }, (_, survivors) => ({ batch, survivors })),
+  )
+}
+
 describe.each(mutantKinds.map((kind) => [kind.kind, kind] as const))('%s', (_, kind) => {
   test.each(Object.entries(stories))(
-    '%s: killed at any request, the next process ends it the same, and then nothing is written',
+    '%s: killed at any point, the next process ends it the same, and then nothing is written',
     async (_name, story) => {
       const calm = await start(kind, story)
       const undisturbed = calm.process()
@@ -122,23 +146,18 @@ describe.each(mutantKinds.map((kind) => [kind.kind, kind] as const))('%s', (_, k
       const wanted = await stateOf(calm.admin)
       await calm.server.stop()
       expect(calm.held.broken).toEqual([])
-      expect(undisturbed.requests()).toBeGreaterThan(3)
-      for (let number = 0; number < undisturbed.requests(); number++)
-        for (const effect of ['before', 'after'] as const) {
-          const world = await start(kind, story)
-          const killed = world.process({ dies: { at: number, effect } })
-          await world.pass(killed)
-          // The children are applied side by side, so the n-th request is not always the same one; but there is one.
-          expect(killed.isDead()).toBe(true)
-          await finish(world)
-          expect({ number, effect, state: await stateOf(world.admin) }).toEqual({
-            number,
-            effect,
-            state: wanted,
-          })
-          expect({ number, effect, broken: world.held.broken }).toEqual({ number, effect, broken: [] })
-          await world.server.stop()
-        }
+      const deaths = deathsOf(undisturbed.batches)
+      expect(deaths.length).toBeGreaterThan(5)
+      for (const dies of deaths) {
+        const world = await start(kind, story)
+        const killed = world.process({ dies })
+        await world.pass(killed)
+        expect({ dies, isDead: killed.isDead() }).toEqual({ dies, isDead: true })
+        await finish(world)
+        expect({ dies, state: await stateOf(world.admin) }).toEqual({ dies, state: wanted })
+        expect({ dies, broken: world.held.broken }).toEqual({ dies, broken: [] })
+        await world.server.stop()
+      }
     },
     60_000,
   )

@@ -1,3 +1,4 @@
+import { deadLetterApp } from '../../functions/dead-letter.ts'
 import { lazyMetrics } from '../../functions/metrics.ts'
 import { mutantDeploymentApp } from '../../functions/mutant-deployment.ts'
 import { mutationApp } from '../../functions/mutation.ts'
@@ -5,15 +6,17 @@ import { resyncApp } from '../../functions/resync.ts'
 import { watcherApp } from '../../functions/watcher.ts'
 import type { Trouble } from '../../shared/apiserver/faults.ts'
 import { apiServer } from '../../shared/apiserver/server.ts'
-import { pingType } from '../../shared/cloudevents/envelope.ts'
+import { objectTypes, pingType } from '../../shared/cloudevents/envelope.ts'
 import type { CloudEvent } from '../../shared/cloudevents/event.ts'
-import { type Sink, SinkError } from '../../shared/cloudevents/sink.ts'
 import { binaryOf } from '../../shared/cloudevents/write.ts'
 import { kubeClient } from '../../shared/kube/client.ts'
 import { createLog } from '../../shared/log.ts'
+import type { AdoptionSettings } from '../../shared/reconcile/adoption.ts'
 import { needsWork } from '../../shared/reconcile/needs-work.ts'
+import { objectEventRecorder } from '../../shared/reconcile/object-events.ts'
 import { settle, virtualClock } from '../support/clock.ts'
 import { installCrds } from '../support/crds.ts'
+import { type Broker, broker } from './broker.ts'
 import { invariants } from './invariants.ts'
 import { type Process, startProcess } from './process.ts'
 
@@ -21,34 +24,38 @@ import { type Process, startProcess } from './process.ts'
 export type Simulation = Awaited<ReturnType<typeof simulation>>
 
 const log = createLog({ name: 'simulation', level: 'silent' })
-const resyncPeriodMs = 300_000
-/** Time passes in steps of this length, each when all requests under way are answered. */
-const stepMs = 1_000
-/** The waits of the Triggers' deliveries, as in the manifests. */
-const retriesMax = 8
-const backoffMs = 10_000
-/** Above it a delivery is late on purpose. */
-const delayMaxMs = 20_000
+export const resyncPeriodMs = 300_000
 
-export async function simulation(
-  seed: number,
-  options: { onEvent?: (event: CloudEvent) => void; rollout?: false } = {},
-) {
+/** In seconds; the longest a simulation may be without a leader after one ended is their sum. */
+export const election = { leaseDurationSeconds: 30, renewDeadlineSeconds: 20, retryPeriodSeconds: 10 }
+
+export interface SimulationOptions {
+  onEvent?: (event: CloudEvent) => void
+  rollout?: false
+  adoption?: AdoptionSettings
+}
+
+export async function simulation(seed: number, options: SimulationOptions = {}) {
   const clock = virtualClock({ seed })
   const { random } = clock
+  const adoption = options.adoption ?? { adoption: 'label' }
   const server = apiServer({ clock, ...(options.rollout === false && { rollout: false }) })
   const admin = kubeClient({ transport: server.transport(), clock, userAgent: 'admin' })
   await installCrds(admin)
-  const held = invariants(admin)
+  const held = invariants(admin, adoption)
   const state = {
     isTroubled: false,
     inFlight: 0,
     deliveries: 0,
+    /** When something was last written, the Lease apart, or an event of a change was taken; on the monotonic clock. */
+    activeAtMs: 0,
+    /** All that was written, the Lease apart. */
     writes: [] as string[],
-    events: [] as CloudEvent[],
     /** Each request that was answered and each event that was taken, in order. */
     trace: [] as string[],
     kills: 0,
+    /** The events that were given up once the trouble was over. */
+    givenUp: [] as CloudEvent[],
   }
   const chance = (probability: number) => state.isTroubled && random() < probability
 
@@ -66,7 +73,7 @@ export async function simulation(
 
   function start(): Process {
     const dies = chance(0.15)
-      ? { at: Math.floor(random() * 10), effect: random() < 0.5 ? ('before' as const) : ('after' as const) }
+      ? { batch: Math.floor(random() * 7), survivors: Math.floor(random() * 256) }
       : undefined
     return startProcess({
       transport: server.transport(),
@@ -81,8 +88,9 @@ export async function simulation(
         return async (answer) => {
           await after(answer)
           state.trace.push(`${seen.method} ${seen.path} ${answer.status}`)
-          if (answer.status < 300 && !seen.path.includes('/leases/'))
-            state.writes.push(`${seen.method} ${seen.path}`)
+          if (answer.status >= 300 || seen.path.includes('/leases/')) return
+          state.activeAtMs = clock.monotonicMs()
+          state.writes.push(`${seen.method} ${seen.path}`)
         }
       },
     })
@@ -98,6 +106,11 @@ export async function simulation(
     deadlineMs: 20_000,
     draining: new AbortController().signal,
     background: (work: Promise<void>) => void work.catch(() => {}),
+    record: objectEventRecorder({
+      client,
+      clock: own,
+      reporter: { controller: 'neiam.org/simulation', instance: 'one' },
+    }),
   })
 
   function appOf(event: CloudEvent, by: Process) {
@@ -106,67 +119,63 @@ export async function simulation(
     if (kind === undefined)
       return resyncApp({
         ...ctx,
-        sink: sinkOf(by),
+        sink: events.sinkFor(by),
         namespaces: undefined,
         needsWork: (family) =>
-          needsWork(family.kind, family.parent, family.children, { adoption: 'label', now: clock.now() }),
+          needsWork(family.kind, family.parent, family.children, { ...adoption, now: clock.now() }),
       })
-    const reconciler = { ...ctx, adoption: 'label' as const, replies: false, record: async () => {} }
+    const reconciler = { ...ctx, ...adoption, replies: false }
     return kind === 'Mutation' ? mutationApp(reconciler) : mutantDeploymentApp(reconciler)
   }
 
-  /** One try: a new process that works on the event, and may die at it. */
-  async function tryOnce(event: CloudEvent): Promise<number> {
-    if (chance(0.05)) return 503
+  /** One try: a new process that works on the event, and may die at it. Gives no status when it did. */
+  async function posted(
+    event: CloudEvent,
+    app: (by: Process) => { fetch: ReturnType<typeof appOf>['fetch'] },
+  ): Promise<number | undefined> {
     const by = start()
     const { headers, body } = binaryOf(event)
     const request = new Request('http://function/', { method: 'POST', headers, body: body as string | null })
-    const answer = await Promise.race([by.dead, appOf(event, by).fetch(request)])
+    const answer = await Promise.race([by.dead, app(by).fetch(request)])
     if (!answer) state.kills++
-    return answer ? answer.status : 503
+    return answer?.status
   }
 
-  async function deliver(event: CloudEvent): Promise<void> {
-    state.deliveries++
-    if (chance(0.5)) await clock.sleep(random() * delayMaxMs)
-    for (let tries = 0; tries <= retriesMax; tries++) {
-      const status = await tryOnce(event)
-      if (status < 300 || (status < 500 && ![404, 408, 409, 429].includes(status))) break
-      if (tries < retriesMax) await clock.sleep(tries * backoffMs)
-    }
-    state.deliveries--
-  }
-
-  function accept(event: CloudEvent): void {
-    state.events.push(event)
-    state.trace.push(`${event.type} ${event.id}`)
-    options.onEvent?.(event)
-    if (chance(0.1)) return
-    void deliver(event)
-    if (chance(0.2)) void deliver(event)
-  }
-
-  function sinkOf(by: Process): Sink {
-    return {
-      async send(event) {
-        if (by.isDead()) await new Promise<never>(() => {})
-        if (chance(0.1)) throw new SinkError('no answer', 'reset')
-        if (chance(0.1)) return { status: 503, resets: 0 }
-        accept(event)
-        return { status: 202, resets: 0 }
-      },
-      close: async () => {},
+  /** The dead letter of an event; its function is tried as any other. */
+  async function giveUp(event: CloudEvent, status: number): Promise<void> {
+    const extensions = { ...event.extensions, knativeerrordest: 'here', knativeerrorcode: `${status}` }
+    for (let tries = 1; tries <= 3; tries++) {
+      const isCalm = !state.isTroubled
+      const answered = await posted({ ...event, extensions }, (by) => deadLetterApp(contextOf(by)))
+      if (answered === undefined) continue
+      if (answered !== 204) held.broken.push(`a dead letter was answered ${answered}`)
+      if (isCalm) state.givenUp.push(event)
+      return
     }
   }
+
+  const events: Broker = broker({
+    clock,
+    chance,
+    giveUp,
+    tryOnce: async (event) => (chance(0.05) ? 503 : ((await posted(event, (by) => appOf(event, by))) ?? 503)),
+    onAccepted: (event) => {
+      // A variant whose name is taken is looked at again at each resync.
+      if (event.type !== pingType && event.type !== objectTypes.resync) state.activeAtMs = clock.monotonicMs()
+      state.trace.push(`${event.type} ${event.id}`)
+      options.onEvent?.(event)
+    },
+    onDelivery: (change) => {
+      state.deliveries += change
+    },
+  })
 
   /** A watcher; of several one leads. */
   async function startWatcher(identity: string): Promise<Process> {
     const by = start()
-    // Looked at less often than usual: most of a seed's time would be the renewals of the quiet end.
-    const election = { leaseDurationSeconds: 15, renewDeadlineSeconds: 10, retryPeriodSeconds: 5 }
     await watcherApp({
       ...contextOf(by),
-      sink: sinkOf(by),
+      sink: events.sinkFor(by),
       namespaces: undefined,
       election: { ...election, namespace: 'default', leaseName: 'watcher', identity },
     }).start()
@@ -174,23 +183,23 @@ export async function simulation(
   }
 
   let nextResyncMs = resyncPeriodMs
+  /** Until all requests under way are answered, and what waited for them has run. */
   async function idle(): Promise<void> {
-    // A request that waits on the clock (latency) is not waited for.
-    for (let turn = 0; turn < 20; turn++) {
-      await settle()
-      if (state.inFlight === 0) break
-    }
     await settle()
+    while (state.inFlight > 0) await settle()
   }
   async function advance(ms: number): Promise<void> {
-    for (let left = ms; left > 0; left -= stepMs) {
-      await clock.advance(Math.min(stepMs, left))
-      await idle()
+    const endMs = clock.monotonicMs() + ms
+    while (clock.monotonicMs() < endMs) {
+      await clock.advance(Math.min(endMs, nextResyncMs) - clock.monotonicMs(), idle)
       if (clock.monotonicMs() < nextResyncMs) continue
       nextResyncMs += resyncPeriodMs
-      accept({ specversion: '1.0', id: `${nextResyncMs}`, source: '/cron', type: pingType, extensions: {} })
+      const ping = { specversion: '1.0', id: `${nextResyncMs}`, source: '/cron', type: pingType } as const
+      events.accept({ ...ping, extensions: {} })
+      await idle()
     }
   }
 
+  const { accept } = events
   return { clock, server, admin, held, state, startWatcher, advance, accept, stop: () => server.stop() }
 }

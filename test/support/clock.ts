@@ -2,8 +2,11 @@ import type { Clock } from '../../shared/clock.ts'
 
 /** A clock that moves only when the test says so; its random numbers come from a seed. */
 export interface VirtualClock extends Clock {
-  /** Moves on by `ms`, waking each sleeper at its moment, in order, and letting what it wakes run before the next. */
-  advance(ms: number): Promise<void>
+  /**
+   * Moves on by `ms`, waking each sleeper at its moment, in order, and letting what it wakes run before the next: until
+   * `rest` resolves (default {@link settle}).
+   */
+  advance(ms: number, rest?: () => Promise<void>): Promise<void>
   /** Moves the wall clock alone, as NTP or a person would. */
   jumpWallClock(ms: number): void
   /** How many sleepers wait. */
@@ -52,9 +55,9 @@ export function virtualClock(options: { startMs?: number; seed?: number } = {}):
         signal?.addEventListener('abort', onAbort, { once: true })
         sleepers.push(sleeper)
       }),
-    async advance(ms) {
+    async advance(ms, rest = settle) {
       const endMs = nowMs + ms
-      await settle()
+      await rest()
       for (;;) {
         const next = sleepers.reduce<Sleeper | undefined>(
           (first, s) => (!first || s.atMs < first.atMs ? s : first),
@@ -64,7 +67,7 @@ export function virtualClock(options: { startMs?: number; seed?: number } = {}):
         sleepers = sleepers.filter((other) => other !== next)
         nowMs = Math.max(nowMs, next.atMs)
         next.wake()
-        await settle()
+        await rest()
       }
       nowMs = endMs
     },
