@@ -67,6 +67,33 @@ describe('applyPatch', () => {
     expect(one.apply('b', {})).not.toHaveProperty('data')
   })
 
+  it.each([
+    {
+      later: times[0],
+      first: 'a subresource, in the same second',
+      order: ['with subresource "scale" using', 'using'],
+    },
+    { later: times[1], first: 'who wrote earlier', order: ['using', 'with subresource "scale" using'] },
+  ])('of one manager’s conflicts first comes $first', ({ later, order }) => {
+    const one = configMap()
+    const entry = {
+      manager: 'a',
+      operation: 'Update' as const,
+      apiVersion: 'v1',
+      fieldsType: 'FieldsV1' as const,
+    }
+    const managedFields = [
+      { ...entry, time: times[0], fieldsV1: { 'f:data': { 'f:x': {} } } },
+      { ...entry, time: later, subresource: 'scale', fieldsV1: { 'f:data': { 'f:y': {} } } },
+    ]
+    const data = { x: '1', y: '1' }
+    one.put('a', { data })
+    one.put('a', { metadata: { managedFields }, data })
+    const { message = '' } = refusal(() => one.apply('b', { data: { x: '2', y: '2' } }))
+    const told = [...message.matchAll(/conflicts with "a" (.*) v1:/g)].map(([, who]) => who)
+    expect(told).toEqual(order)
+  })
+
   it('a foreign field is a conflict that names its manager, and force takes it over', () => {
     const one = deployment()
     one.put('kubectl', deploymentBody())

@@ -79,12 +79,20 @@ function sorted(value: unknown, key = ''): unknown {
 
 const unordered = new Set(['managedFields', 'causes'])
 
+const inAnyOrder = (conflicts: string) =>
+  conflicts
+    .split(/\n(?=conflicts with )/)
+    .sort()
+    .join('\n')
+
 /** A message without the objects and versions that it quotes, and with its list of causes in order. */
 function messageOf(text: string): string {
   const plain = text
     .replace(/Invalid value: "\{.*\}": /s, 'Invalid value: "<object>": ')
     .replace(/Invalid value: "map\[.*\]": /s, 'Invalid value: "<object>": ')
     .replace(/in record \(\d+\)/, 'in record (<version>)')
+    // One manager's conflicts stand in the order of the seconds in which it wrote, and each server is at its own.
+    .replace(/(?<=^Apply failed with \d+ conflicts: ).*$/s, inAnyOrder)
     // Which errors it finds before it stops at an unknown field depends on the order of Go's maps.
     .replace(/^(failed to create typed patch object \(.*?\)): .*$/s, '$1')
   const list = /^(.* is invalid: )\[(.*)\]$/s.exec(plain)

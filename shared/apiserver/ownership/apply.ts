@@ -164,8 +164,8 @@ function refuseConflicts(all: { owner: Owned; set: FieldSet }[], allowed: FieldS
 
 function conflictError(conflicts: { owner: Owned; set: FieldSet }[]): ApiError {
   const lines = conflicts
+    .toSorted((a, b) => (orderKey(a.owner) < orderKey(b.owner) ? -1 : 1))
     .map(({ owner, set }) => ({ who: who(owner), paths: pathsOf(set).map(spelled) }))
-    .sort((a, b) => (a.who < b.who ? -1 : 1))
   const count = lines.reduce((sum, { paths }) => sum + paths.length, 0)
   const told = lines.map(({ who, paths }) =>
     count === 1
@@ -177,6 +177,18 @@ function conflictError(conflicts: { owner: Owned; set: FieldSet }[]): ApiError {
     paths.map((field) => ({ reason: 'FieldManagerConflict', message: `conflict with ${who}`, field })),
   )
   return failure(409, 'Conflict', message, { causes })
+}
+
+/** The real server orders conflicts by its identifier of the manager, a JSON text with the time of an Update in it. */
+function orderKey({ manager, operation, apiVersion, time, subresource }: Owned): string {
+  const stamp = operation === 'Update' ? time : undefined
+  return JSON.stringify({
+    manager,
+    operation,
+    apiVersion,
+    time: stamp,
+    subresource: subresource || undefined,
+  })
 }
 
 /** A manager as a conflict names it. */
