@@ -91,7 +91,7 @@ async function start(kind: MutantKind, story: Story) {
     metadata: { ...labelled.metadata, labels: { [ownerLabel]: 'web' } },
   } as KubeObject)
   await admin.create(deployments, foreign('web-adopted', undefined, { 'neiam.org/adopt': 'true' }))
-  await admin.create(deployments, leftByOlder('web', 'left'), { fieldManager: olderOperator })
+  await admin.create(deployments, leftByOlder('default', 'web', 'left'), { fieldManager: olderOperator })
   const blank = mutant(kind, 'web').in('default')
   if (story.before) {
     await admin.create(kind, story.before(blank).object())

@@ -1,9 +1,10 @@
 import { expect } from 'vitest'
 import { mutantKindOf, mutantKinds, variantLabel } from '../../shared/kinds/mutants.ts'
 import { controllerOf, deployments, events, type StoredObject, secrets } from '../../shared/kinds/object.ts'
-import { namespace, type Stage } from './acts.ts'
+import type { Stage } from './acts.ts'
 import { deliveryMaxMs } from './broker.ts'
 import { revisionName } from './invariants.ts'
+import type { Play } from './suite.ts'
 import { election, resyncPeriodMs, type Simulation } from './world.ts'
 
 /** How it must be once the trouble is over. */
@@ -20,8 +21,8 @@ const quietMs = resyncPeriodMs + 10_000
 const lookMs = 20_000
 
 /** Within the bound a resync period begins in which nothing is written and nothing sent; then all is as it should be. */
-export async function expectPeace(stage: Stage): Promise<void> {
-  const { clock, state, held, advance } = stage.world
+export async function expectPeace({ world, stage }: Play): Promise<void> {
+  const { clock, state, held, advance } = world
   const endMs = clock.monotonicMs() + boundMs + quietMs
   while (state.deliveries > 0 || clock.monotonicMs() - state.activeAtMs < quietMs) {
     if (clock.monotonicMs() > endMs)
@@ -30,7 +31,7 @@ export async function expectPeace(stage: Stage): Promise<void> {
     held.check()
   }
   await expectConverged(stage)
-  await expectTold(stage.world)
+  await expectTold(world, stage)
 }
 
 interface Child extends StoredObject {
@@ -40,8 +41,9 @@ interface Child extends StoredObject {
   }
 }
 
-async function expectConverged(stage: Stage): Promise<void> {
-  const { admin } = stage.world
+/** All is as the objects want it, and what was deleted is gone. */
+export async function expectConverged(stage: Stage): Promise<void> {
+  const { admin, namespace } = stage
   const { items: children } = await admin.list<Child>(deployments, { namespace })
   const uids = new Set<string>()
   for (const kind of mutantKinds)
@@ -58,7 +60,7 @@ async function expectConverged(stage: Stage): Promise<void> {
 }
 
 async function expectParent(
-  { world, strangers }: Stage,
+  { admin, namespace, strangers }: Stage,
   parent: StoredObject,
   children: Child[],
 ): Promise<void> {
@@ -96,11 +98,11 @@ async function expectParent(
     variants.map(({ label }) => [label, isTaken(label) ? 'Conflict' : 'Ready']),
   )
   if (kind?.hasSecret)
-    expect(await world.admin.get(secrets, { namespace, name: `${parent.metadata.name}-token` })).toBeDefined()
+    expect(await admin.get(secrets, { namespace, name: `${parent.metadata.name}-token` })).toBeDefined()
 }
 
 /** Of each event that was given up its object tells, if it is still there. */
-async function expectTold({ admin, state }: Simulation): Promise<void> {
+async function expectTold({ admin, state }: Simulation, { namespace }: Stage): Promise<void> {
   const { items } = await admin.list<StoredObject & { reason?: string; regarding?: { name?: string } }>(
     events,
     { namespace },

@@ -47,6 +47,8 @@ export interface ProcessOptions {
   /** The trouble that meets a request. */
   troubles?: (method: string, isWatch: boolean) => Trouble[]
   witness?: Witness
+  /** What happens just before a write reaches the server. */
+  beforeWrite?: (method: string, path: string) => Promise<void>
   dies?: Death | undefined
   /** Told when a request reaches the server, and when it is answered. */
   onFlight?: (change: 1 | -1) => void
@@ -112,6 +114,7 @@ export function startProcess(options: ProcessOptions): Process {
       if (!isWatch(url)) known[path] = await bodyOf(response)
       return response
     }
+    await options.beforeWrite?.(method, path)
     const body = typeof init.body === 'string' ? JSON.parse(init.body) : undefined
     const witnessed = await options.witness?.({ method, path, body, known: { ...known } })
     // What is under way takes effect though its sender is gone.

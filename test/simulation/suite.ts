@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import { act, olderOperator, prepare, resumeAll, type Stage } from './acts.ts'
+import type { AdoptionSettings } from '../../shared/reconcile/adoption.ts'
+import { act, giveWay, olderOperator, prepare, replacedByStranger, resumeAll, type Stage } from './acts.ts'
 import { expectPeace } from './peace.ts'
-import { simulation } from './world.ts'
+import { type Simulation, simulation } from './world.ts'
 
 /**
  * A seed decides all that goes wrong. `SEED=n npm run test:sim` runs one again; `SEEDS=n` runs so many, and they are
@@ -21,14 +22,43 @@ function seedsOf(share: number): number[] {
 /** Of a story; many short ones find more than few long ones. */
 const actsMax = 14
 
-/** Plays the troubled part of a seed's story. */
-export async function run(seed: number): Promise<Stage> {
-  const adoptsLegacy = seed % 3 === 0
-  const world = await simulation(seed, {
-    adoption: adoptsLegacy ? { adoption: 'legacy', legacyManagers: [olderOperator] } : { adoption: 'label' },
+export interface Play {
+  world: Simulation
+  stage: Stage
+}
+
+/** A world in which a stranger now and then takes a child's name between the operator's look and its write. */
+async function playOf(seed: number, adoption: AdoptionSettings): Promise<Play> {
+  const world: Simulation = await simulation(seed, {
+    adoption,
+    beforeWrite: async (path) => {
+      const name = /\/deployments\/([^/]+)$/.exec(path)?.[1]
+      if (name !== undefined) await giveWay(replacedByStranger(stage, name))
+    },
   })
+  const { admin, clock, server } = world
+  const stage: Stage = {
+    admin,
+    namespace: 'default',
+    random: clock.random,
+    strangers: new Set(),
+    upsets: [
+      () => server.restart({ history: clock.random() < 0.5 ? 'kept' : 'lost' }),
+      () => server.compact(),
+      () => clock.jumpWallClock((clock.random() - 0.5) * 7_200_000),
+    ],
+  }
+  await prepare(stage, adoption.adoption === 'legacy')
+  return { world, stage }
+}
+
+/** Plays the troubled part of a seed's story. */
+export async function run(seed: number): Promise<Play> {
+  const adoption: AdoptionSettings =
+    seed % 3 === 0 ? { adoption: 'legacy', legacyManagers: [olderOperator] } : { adoption: 'label' }
+  const play = await playOf(seed, adoption)
+  const { world, stage } = play
   const { clock, state, held } = world
-  const stage = await prepare(world, adoptsLegacy)
   let watchers = [await world.startWatcher('a'), await world.startWatcher('b')]
   await world.advance(5_000)
   state.isTroubled = true
@@ -53,7 +83,7 @@ export async function run(seed: number): Promise<Stage> {
     // Some died by themselves.
     if (watcher.isDead()) await world.startWatcher(`late-${index}`)
   }
-  return stage
+  return play
 }
 
 export function simulationSuite(share: number): void {
@@ -69,10 +99,10 @@ export function simulationSuite(share: number): void {
     test.each(seeds)(
       'seed %i: nothing that must hold is broken, all converges within a resync of the end of the trouble, and then nothing is written',
       async (seed) => {
-        const stage = await run(seed)
-        kills += stage.world.state.kills
-        await expectPeace(stage)
-        await stage.world.stop()
+        const play = await run(seed)
+        kills += play.world.state.kills
+        await expectPeace(play)
+        await play.world.stop()
       },
       120_000,
     )

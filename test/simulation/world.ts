@@ -33,6 +33,8 @@ export interface SimulationOptions {
   onEvent?: (event: CloudEvent) => void
   rollout?: false
   adoption?: AdoptionSettings
+  /** What happens now and then just before a write of the operator reaches the server. */
+  beforeWrite?: (path: string) => Promise<void>
 }
 
 export async function simulation(seed: number, options: SimulationOptions = {}) {
@@ -80,6 +82,9 @@ export async function simulation(seed: number, options: SimulationOptions = {}) 
       clock,
       troubles,
       dies,
+      beforeWrite: async (_, path) => {
+        if (chance(0.02)) await options.beforeWrite?.(path)
+      },
       onFlight: (change) => {
         state.inFlight += change
       },
