@@ -1,12 +1,9 @@
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Trouble } from '../../shared/apiserver/faults.ts'
 import { systemClock } from '../../shared/clock.ts'
 import { fieldManager, mutantKinds } from '../../shared/kinds/mutants.ts'
 import { deployments, type StoredObject, secrets } from '../../shared/kinds/object.ts'
-import { type KnativeReport, type LocalKnative, localKnative } from '../../shared/local/knative.ts'
-import { readManifests } from '../../shared/local/manifests/manifests.ts'
-import { sourceProgram } from '../../shared/local/processes/launch.ts'
+import type { KnativeReport, LocalKnative } from '../../shared/local/knative.ts'
 import { realCluster } from '../control-plane/cluster.ts'
 import { act, prepare, resumeAll, type Stage } from '../simulation/acts.ts'
 import { expectConverged } from '../simulation/peace.ts'
@@ -16,6 +13,7 @@ import { eventually } from '../support/eventually.ts'
 import { type FaultyProxy, faultyProxy } from '../support/faulty-proxy.ts'
 import { writeKubeconfig } from '../support/kubeconfig.ts'
 import { type FunctionProcess, functionProcess } from '../support/process.ts'
+import { realProcesses } from '../support/real-processes.ts'
 
 /**
  * The faults of the simulation, fewer, on the real API server: the real processes reach it by a way on which requests are
@@ -64,20 +62,18 @@ describe('the real processes on a real API server, whatever goes wrong', () => {
     await installCrds(admin)
     const namespace = await realCluster.newNamespace()
     proxy = await faultyProxy(realCluster.transport(), troubles)
-    const own = { KUBECONFIG: await writeKubeconfig(proxy.url), POD_NAMESPACE: namespace }
-    running = await localKnative({
-      manifests: await readManifests(fileURLToPath(new URL('../../knative/', import.meta.url))),
-      launch: {
-        program: sourceProgram,
-        baseEnv: { ...process.env, WATCH_NAMESPACES: namespace },
-        env: () => own,
-      },
-      clock: systemClock,
+    const own = {
+      KUBECONFIG: await writeKubeconfig(proxy.url),
+      POD_NAMESPACE: namespace,
+      WATCH_NAMESPACES: namespace,
+    }
+    running = await realProcesses({
+      env: () => own,
       report: (report) => reports.push(report),
     })
     await running.ready
     const sink = `${running.brokerUrl}/mutantops/mutantops`
-    second = await functionProcess('watcher', { ...own, WATCH_NAMESPACES: namespace, K_SINK: sink })
+    second = await functionProcess('watcher', { ...own, K_SINK: sink })
     stage = {
       admin,
       namespace,

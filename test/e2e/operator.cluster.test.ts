@@ -6,9 +6,7 @@ import { stringify } from 'yaml'
 import { processNames } from '../../knative/names.ts'
 import { systemClock } from '../../shared/clock.ts'
 import { customResourceDefinitions, deployments, events, leases, secrets } from '../../shared/kinds/object.ts'
-import { type KnativeReport, type LocalKnative, localKnative } from '../../shared/local/knative.ts'
-import { readManifests } from '../../shared/local/manifests/manifests.ts'
-import { sourceProgram } from '../../shared/local/processes/launch.ts'
+import type { KnativeReport, LocalKnative } from '../../shared/local/knative.ts'
 import { realCluster } from '../control-plane/cluster.ts'
 import { mutantDeployment, mutation } from '../support/builders.ts'
 import { installCrds } from '../support/crds.ts'
@@ -16,6 +14,7 @@ import { eventually } from '../support/eventually.ts'
 import { applyRights, kustomized } from '../support/installation.ts'
 import { loadFactor } from '../support/load.ts'
 import { isAlive, type NpmStart, npmStart } from '../support/npm-start.ts'
+import { realProcesses } from '../support/real-processes.ts'
 
 /**
  * The whole operator on a real control plane. Both runs campaign for the same Lease, so they take turns in this file; each
@@ -120,17 +119,12 @@ describe.each([
       }
       await writeFile(join(folder, name), JSON.stringify(config), { mode: 0o600 })
     }
-    running = await localKnative({
-      manifests: await readManifests(folder),
-      launch: {
-        program: sourceProgram,
-        baseEnv: process.env,
-        env: ({ serviceAccount }) => ({
-          KUBECONFIG: join(folder, serviceAccount),
-          WATCH_NAMESPACES: namespace,
-        }),
-      },
-      clock: systemClock,
+    running = await realProcesses({
+      folder,
+      env: ({ serviceAccount }) => ({
+        KUBECONFIG: join(folder, serviceAccount),
+        WATCH_NAMESPACES: namespace,
+      }),
       report: (report) => reports.push(report),
     })
     await running.ready

@@ -1,15 +1,13 @@
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../shared/clock.ts'
 import { mutations } from '../../shared/kinds/mutants.ts'
 import { controllerOf, deployments, type StoredObject } from '../../shared/kinds/object.ts'
-import { type KnativeReport, type LocalKnative, localKnative } from '../../shared/local/knative.ts'
-import { readManifests } from '../../shared/local/manifests/manifests.ts'
-import { sourceProgram } from '../../shared/local/processes/launch.ts'
+import type { KnativeReport, LocalKnative } from '../../shared/local/knative.ts'
 import { realCluster } from '../control-plane/cluster.ts'
 import { mutation } from '../support/builders.ts'
 import { installCrds } from '../support/crds.ts'
 import { eventually } from '../support/eventually.ts'
+import { realProcesses } from '../support/real-processes.ts'
 
 /**
  * Many objects on a real API server, with the real processes: the watcher, the local broker and the functions. It has a
@@ -27,14 +25,12 @@ describe('200 Mutations with 3 variants each', () => {
   beforeAll(async () => {
     await installCrds(admin)
     namespace = await realCluster.newNamespace()
-    running = await localKnative({
-      manifests: await readManifests(fileURLToPath(new URL('../../knative/', import.meta.url))),
-      launch: {
-        program: sourceProgram,
-        baseEnv: { ...process.env, WATCH_NAMESPACES: namespace },
-        env: () => ({ KUBECONFIG: realCluster.kubeconfigFile, POD_NAMESPACE: namespace }),
-      },
-      clock: systemClock,
+    running = await realProcesses({
+      env: () => ({
+        KUBECONFIG: realCluster.kubeconfigFile,
+        WATCH_NAMESPACES: namespace,
+        POD_NAMESPACE: namespace,
+      }),
       report: (report) => reports.push(report),
     })
     await running.ready
