@@ -7,6 +7,7 @@ import type { KnativeReport, LocalKnative } from '../../shared/local/knative.ts'
 import { realCluster } from '../control-plane/cluster.ts'
 import { act, prepare, resumeAll, type Stage } from '../simulation/acts.ts'
 import { expectConverged } from '../simulation/peace.ts'
+import { troublesOf } from '../simulation/troubles.ts'
 import { seededRandom } from '../support/clock.ts'
 import { installCrds } from '../support/crds.ts'
 import { eventually } from '../support/eventually.ts'
@@ -25,6 +26,7 @@ const acts = 40
 /** Between two acts, at most, in ms. */
 const apartMs = 500
 const pauseMs = 4_000
+const latencyMaxMs = 1_000
 
 describe('the real processes on a real API server, whatever goes wrong', () => {
   const admin = realCluster.client()
@@ -41,20 +43,8 @@ describe('the real processes on a real API server, whatever goes wrong', () => {
   let rollouts: Promise<void>
 
   function troubles(request: { method: string; isWatch: boolean }): Trouble[] {
-    const troubled = isTroubled ? troublesOf(request) : []
+    const troubled = isTroubled ? troublesOf(random, latencyMaxMs, request) : []
     met.troubles += troubled.length
-    return troubled
-  }
-
-  function troublesOf({ method, isWatch }: { method: string; isWatch: boolean }): Trouble[] {
-    const chance = (probability: number) => random() < probability
-    if (isWatch) {
-      if (chance(0.3)) return [{ cutAfterEvents: Math.floor(random() * 4) }]
-      return chance(0.1) ? [{ stallAfterEvents: Math.floor(random() * 4) }] : []
-    }
-    const troubled: Trouble[] = chance(0.2) ? [{ latencyMs: random() * 1_000 }] : []
-    if (chance(0.08)) troubled.push({ status: [429, 500, 503, 504][Math.floor(random() * 4)] ?? 500 })
-    if (chance(0.08)) troubled.push({ reset: method !== 'GET' && random() < 0.5 ? 'after' : 'before' })
     return troubled
   }
 

@@ -4,7 +4,6 @@ import { mutantDeploymentApp } from '../../functions/mutant-deployment.ts'
 import { mutationApp } from '../../functions/mutation.ts'
 import { resyncApp } from '../../functions/resync.ts'
 import { watcherApp } from '../../functions/watcher.ts'
-import type { Trouble } from '../../shared/apiserver/faults.ts'
 import { apiServer } from '../../shared/apiserver/server.ts'
 import { objectTypes, pingType } from '../../shared/cloudevents/envelope.ts'
 import type { CloudEvent } from '../../shared/cloudevents/event.ts'
@@ -19,11 +18,13 @@ import { installCrds } from '../support/crds.ts'
 import { type Broker, broker } from './broker.ts'
 import { invariants } from './invariants.ts'
 import { type Process, startProcess } from './process.ts'
+import { troublesOf } from './troubles.ts'
 
 /** The whole operator in one process on a virtual clock: the real watcher, functions and API; a broker that errs. */
 export type Simulation = Awaited<ReturnType<typeof simulation>>
 
 const log = createLog({ name: 'simulation', level: 'silent' })
+const latencyMaxMs = 3_000
 export const resyncPeriodMs = 300_000
 
 /** In seconds; the longest a simulation may be without a leader after one ended is their sum. */
@@ -61,18 +62,6 @@ export async function simulation(seed: number, options: SimulationOptions = {}) 
   }
   const chance = (probability: number) => state.isTroubled && random() < probability
 
-  function troubles(method: string, isWatch: boolean): Trouble[] {
-    if (!state.isTroubled) return []
-    if (isWatch) {
-      if (chance(0.3)) return [{ cutAfterEvents: Math.floor(random() * 4) }]
-      return chance(0.2) ? [{ stallAfterEvents: Math.floor(random() * 4) }] : []
-    }
-    const met: Trouble[] = chance(0.2) ? [{ latencyMs: random() * 3_000 }] : []
-    if (chance(0.08)) met.push({ status: [429, 500, 503, 504][Math.floor(random() * 4)] ?? 500 })
-    if (chance(0.08)) met.push({ reset: method !== 'GET' && random() < 0.5 ? 'after' : 'before' })
-    return met
-  }
-
   function start(): Process {
     const dies = chance(0.15)
       ? { batch: Math.floor(random() * 7), survivors: Math.floor(random() * 256) }
@@ -80,7 +69,8 @@ export async function simulation(seed: number, options: SimulationOptions = {}) 
     return startProcess({
       transport: server.transport(),
       clock,
-      troubles,
+      troubles: (method, isWatch) =>
+        state.isTroubled ? troublesOf(random, latencyMaxMs, { method, isWatch }) : [],
       dies,
       beforeWrite: async (_, path) => {
         if (chance(0.02)) await options.beforeWrite?.(path)
