@@ -9,6 +9,8 @@ export interface SchemaNode {
   readonly type: 'object' | 'list' | ScalarType | 'any' | 'deduced'
   /** Of an object with a fixed shape. */
   readonly fields?: ReadonlyMap<string, SchemaField>
+  /** Of an object with a fixed shape: its fields by their numbers in protobuf. */
+  readonly numbers?: FieldNumbers
   /** Of a map's values, or of fields that `fields` does not name. Absent: other fields are unknown ones. */
   readonly values?: SchemaNode
   /** Objects: owned and replaced as a whole. */
@@ -18,6 +20,11 @@ export interface SchemaNode {
   /** Lists: replaced as a whole, a set of scalars, or entries told apart by `keys`. */
   readonly as?: 'atomic' | 'set' | 'map'
   readonly keys?: readonly string[]
+}
+
+/** The name of a field, or the fields of a message that stand in JSON beside the others. */
+export interface FieldNumbers {
+  readonly [number: string]: string | FieldNumbers
 }
 
 export type ScalarType =
@@ -69,6 +76,7 @@ type FieldExpression =
 interface TypeEntry {
   fields?: Record<string, FieldExpression>
   atomic?: boolean
+  numbers?: FieldNumbers
   open?: string
 }
 
@@ -142,6 +150,7 @@ function namedNode(name: string): SchemaNode {
     name: name.slice(name.lastIndexOf('.') + 1),
     fields,
     ...(entry.atomic && { atomic: true }),
+    ...(entry.numbers && { numbers: entry.numbers }),
   }
   nodes.set(name, node)
   for (const [field, expression] of Object.entries(entry.fields)) fields.set(field, fieldOf(expression))

@@ -25,7 +25,8 @@ interface Property {
   [extension: `x-kubernetes-${string}`]: unknown
 }
 
-type ZeroRules = Record<string, Record<string, string>>
+/** What the Go types tell of each type: see fields/main.go. */
+type Facts = Record<string, { zero: Record<string, string>; numbers: Record<string, unknown> }>
 
 const roots: Record<string, [document: string, type: string]> = {
   Deployment: ['apis/apps/v1', 'io.k8s.api.apps.v1.Deployment'],
@@ -101,7 +102,7 @@ function fieldOf(property: Property, zero: string, needs: (name: string) => void
 }
 
 /** All types that the kinds reach, small. */
-function smallSchema(documents: Record<string, OpenApi>, zeroRules: ZeroRules) {
+function smallSchema(documents: Record<string, OpenApi>, facts: Facts) {
   const types: Record<string, unknown> = {}
   const visit = (schemas: Record<string, Property>, name: string) => {
     const key = short(name)
@@ -110,15 +111,18 @@ function smallSchema(documents: Record<string, OpenApi>, zeroRules: ZeroRules) {
     if (!schema) throw new Error(`No schema ${name}`)
     types[key] = null
     const needs = (other: string) => visit(schemas, other)
-    const rules = zeroRules[name] ?? {}
+    const { zero = {}, numbers = {} } = facts[name] ?? {}
+    // Definitions are never sent in protobuf: no client has them as a type.
+    const isSent = Object.keys(numbers).length > 0 && !key.startsWith('apiextensions.')
     const fields = Object.entries(schema.properties ?? {}).map(([field, property]) => [
       field,
-      fieldOf(property, rules[field] ?? 'omit', needs),
+      fieldOf(property, zero[field] ?? 'omit', needs),
     ])
     types[key] = schema.properties
       ? {
           fields: Object.fromEntries(fields),
           ...(schema['x-kubernetes-map-type'] === 'atomic' && { atomic: true }),
+          ...(isSent && { numbers }),
         }
       : { open: schema.type ?? 'any' }
   }
@@ -149,10 +153,10 @@ async function main() {
   try {
     const documents: Record<string, OpenApi> = {}
     for (const [document] of Object.values(roots)) documents[document] ??= openApi(plane.connection, document)
-    const zeroRules = JSON.parse(
+    const facts = JSON.parse(
       execFileSync('go', ['-C', folder, 'run', './fields'], { encoding: 'utf8' }),
-    ) as ZeroRules
-    await writeFile(output, rendered(smallSchema(documents, zeroRules)))
+    ) as Facts
+    await writeFile(output, rendered(smallSchema(documents, facts)))
   } finally {
     await plane.stop()
   }

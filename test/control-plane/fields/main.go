@@ -1,12 +1,13 @@
 // Command fields prints what the OpenAPI schema of the built-in kinds does not tell: which fields the server's own
-// types hold by pointer (an explicit zero is kept), which are left out when zero, and which are always written.
-// schema.ts joins it with the OpenAPI documents.
+// types hold by pointer (an explicit zero is kept), which are left out when zero, which are always written, and their
+// numbers in protobuf. schema.ts joins it with the OpenAPI documents.
 package main
 
 import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 
 	apps "k8s.io/api/apps/v1"
@@ -61,7 +62,14 @@ func zeroRule(f reflect.StructField, options string) string {
 	}
 }
 
-func visit(t reflect.Type, out map[string]map[string]string) {
+// facts of one type. Numbers lead to a field's name, or to the numbers of a message whose fields stand in JSON beside
+// the others.
+type facts struct {
+	Zero    map[string]string `json:"zero"`
+	Numbers map[int]any       `json:"numbers"`
+}
+
+func visit(t reflect.Type, out map[string]facts) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
 		visit(t.Elem(), out)
@@ -77,12 +85,12 @@ func visit(t reflect.Type, out map[string]map[string]string) {
 	if _, seen := out[name]; seen {
 		return
 	}
-	fields := map[string]string{}
-	out[name] = fields
-	add(t, fields, out)
+	known := facts{Zero: map[string]string{}, Numbers: map[int]any{}}
+	out[name] = known
+	add(t, known, out)
 }
 
-func add(t reflect.Type, fields map[string]string, out map[string]map[string]string) {
+func add(t reflect.Type, known facts, out map[string]facts) {
 	for i := 0; i < t.NumField(); i++ {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -90,19 +98,39 @@ func add(t reflect.Type, fields map[string]string, out map[string]map[string]str
 			continue
 		}
 		if name == "" && f.Anonymous {
-			add(f.Type, fields, out)
+			inner := facts{Zero: known.Zero, Numbers: map[int]any{}}
+			add(f.Type, inner, out)
+			if number := numberOf(f); number > 0 {
+				known.Numbers[number] = inner.Numbers
+			}
 			continue
 		}
 		if name == "" {
 			continue
 		}
-		fields[name] = zeroRule(f, options)
+		known.Zero[name] = zeroRule(f, options)
+		if number := numberOf(f); number > 0 {
+			known.Numbers[number] = name
+		}
 		visit(f.Type, out)
 	}
 }
 
+// numberOf reads the field's number from a tag such as `protobuf:"bytes,2,opt,name=spec"`; 0 when it has none.
+func numberOf(f reflect.StructField) int {
+	parts := strings.Split(f.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 {
+		return 0
+	}
+	number, err := strconv.Atoi(parts[1])
+	if err != nil {
+		panic(err)
+	}
+	return number
+}
+
 func main() {
-	out := map[string]map[string]string{}
+	out := map[string]facts{}
 	for _, root := range roots {
 		visit(reflect.TypeOf(root), out)
 	}
