@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ApiServer, apiServer } from '../../shared/apiserver/server.ts'
 import { realCluster } from '../control-plane/cluster.ts'
+import { normal } from './api.ts'
 import { deployment, widget, widgetCrd } from './objects.ts'
 
 /** A real kubectl against the embedded API by socket, as a user would run it. Here because kubectl comes with the real control plane. */
@@ -207,12 +208,27 @@ describe('kubectl on the embedded API', () => {
       expect(await kubectl(`explain ${kind} --recursive`)).toContain('KIND:')
   })
 
-  it('says how to create what it would send as protobuf, and that way works', async () => {
-    const { stderr, code } = await run(['create', 'namespace', 'made'])
-    expect(code).toBe(1)
-    expect(stderr).toContain('append --dry-run=client -o yaml | kubectl apply -f -')
-    const { stdout } = await run(['create', 'namespace', 'made', '--dry-run=client', '-o', 'yaml'])
-    expect((await run(['apply', '-f', '-'], { stdin: stdout })).stdout).toBe('namespace/made created\n')
+  it.each([
+    'namespace made',
+    'configmap made --from-literal=a=b --from-literal=empty=',
+    'secret generic made --from-literal=a=b',
+    'deployment made --image=nginx --replicas=2 --port=80 -- run it',
+  ])('create %s, which it sends as protobuf, makes what the real server makes of it', async (what) => {
+    const namespace = await realCluster.newNamespace()
+    const [command, ...rest] = what.split(' -- ')
+    const asked = [
+      ...`create ${command} --dry-run=server -o json`.split(' '),
+      ...rest.flatMap((line) => ['--', ...line.split(' ')]),
+    ]
+    const made = async ({ stdout, stderr }: Run, inNamespace: string) => {
+      expect(stderr).toBe('')
+      return normal(JSON.parse(stdout.replaceAll(`"${inNamespace}"`, '"<namespace>"')))
+    }
+    const mine = await made(await run(['-n', 'shop', ...asked]), 'shop')
+    expect(mine).toEqual(await made(await realCluster.kubectl(['-n', namespace, ...asked]), namespace))
+    expect((await run(['-n', 'shop', 'create', ...(command ?? '').split(' ')])).stdout).toContain(
+      '/made created',
+    )
   })
 
   it('delete waits until the object, and what it owns, is gone', async () => {

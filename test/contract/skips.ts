@@ -11,7 +11,7 @@ export const embeddedSkips: Record<string, string> = {}
 export const embeddedLimits: readonly string[] = [
   'Kinds: namespaces, ConfigMaps, Secrets, Events (both groups), Deployments, Leases, CRDs and what they define; no pods, no ReplicaSets, no Services, no RBAC',
   'One token, which may do everything; no service accounts, no authorization, no admission but that of namespaces',
-  'JSON and YAML; no protobuf bodies (`kubectl create configmap` sends them, `kubectl apply` does not) and no CBOR',
+  'Bodies in JSON, YAML and (of built-in kinds but CRDs) protobuf, answers in JSON only; no CBOR',
   'Deployments get ready by a stand-in; the names of the ReplicaSets in its messages have other hashes',
   'No conversion between the versions of a CRD but of the apiVersion; no webhooks',
   'CEL rules are evaluated, not costed, and a CRD whose schema is not structural is not refused',

@@ -11,7 +11,9 @@ import {
   secrets,
 } from '../../kinds/object.ts'
 import type { ApiResource } from '../resources.ts'
+import { type SchemaNode, schemaFor } from '../schema.ts'
 import { badRequest, cause, failure, invalid, unsupportedMediaType } from '../status.ts'
+import { fromProtobuf, UnreadableProtobuf } from './protobuf.ts'
 
 /** What a JSON request body of the API may be at most, in bytes. */
 const bodyLengthMax = 3 * 1024 * 1024
@@ -23,7 +25,7 @@ export function mediaTypeOf(request: Request): string {
 }
 
 /** Reads a body to its end. Throws 413 for one that is too long. */
-export async function readText(request: Request): Promise<string> {
+async function readBytes(request: Request): Promise<Uint8Array> {
   const tooLong = () =>
     failure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${bodyLengthMax}`)
   if (Number(request.headers.get('content-length') ?? 0) > bodyLengthMax) throw tooLong()
@@ -34,28 +36,52 @@ export async function readText(request: Request): Promise<string> {
     if (length > bodyLengthMax) throw tooLong()
     chunks.push(chunk)
   }
-  return new TextDecoder().decode(Buffer.concat(chunks))
+  return Buffer.concat(chunks)
+}
+
+/** As {@link readBytes}, for a body of text. */
+export async function readText(request: Request): Promise<string> {
+  return new TextDecoder().decode(await readBytes(request))
 }
 
 const protobuf = 'application/vnd.kubernetes.protobuf'
 const objectTypes = ['application/json', 'application/yaml', protobuf]
-/** What kubectl shows of `kubectl create namespace` and its like, which send protobuf to kinds that are built in. */
-const noProtobuf =
-  'this embedded API reads JSON and YAML, not the protobuf that was sent: to a kubectl create command append --dry-run=client -o yaml | kubectl apply -f -'
-
-/** The object in the body of a POST or PUT, as JSON or YAML. Throws 400 and 415 in the API's words. */
+/** The object in the body of a POST or PUT. Throws 400 and 415 in the API's words. */
 export async function readObject(request: Request, resource: ApiResource): Promise<KubeObject> {
   const type = mediaTypeOf(request)
-  if (type === protobuf) throw failure(415, 'UnsupportedMediaType', noProtobuf)
+  const root = schemaFor(resource)?.root
+  if (type === protobuf && root?.numbers) {
+    const body = await readBytes(request)
+    return ofKind(messageIn(body, root, resource), '', resource)
+  }
   if (type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType(objectTypes)
   const text = await readText(request)
   const object = type === 'application/yaml' ? fromYaml(text, resource) : fromJson(text, resource)
   return ofKind(object, text, resource)
 }
 
-function unrecognized(resource: ApiResource, why: string, text: string) {
+/** Kind and version are those of the path where none is given. */
+function messageIn(body: Uint8Array, root: SchemaNode, resource: ApiResource): Record<string, unknown> {
+  try {
+    const object = fromProtobuf(body, root)
+    return {
+      ...object,
+      kind: object.kind || resource.kind,
+      apiVersion: object.apiVersion || apiVersionOf(resource),
+    }
+  } catch (error) {
+    if (!(error instanceof UnreadableProtobuf)) throw error
+    if (error.where === 'envelope') throw unrecognized(resource, error.message, body)
+    const { kind, version } = resource
+    throw badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${error.message}`)
+  }
+}
+
+function unrecognized(resource: ApiResource, why: string, body: string | Uint8Array) {
+  const bytes = Buffer.from(body as Uint8Array)
+  const text = bytes.toString()
   const isObjectLike = text.trimStart().startsWith('{')
-  const shown = text.trim() === '' ? '<empty>' : isObjectLike ? text : Buffer.from(text).toString('hex')
+  const shown = text.trim() === '' ? '<empty>' : isObjectLike ? text : bytes.toString('hex')
   return badRequest(
     `the object provided is unrecognized (must be of type ${resource.kind}): ${why} (${shown})`,
   )
