@@ -1,28 +1,105 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments } from 'yaml'
-import type { CloudEvent } from '../../shared/cloudevents/event.ts'
-import { tapeLine } from '../../shared/cloudevents/tape.ts'
-import { type MutantKind, mutantKinds } from '../../shared/kinds/mutants.ts'
+import { type ApiServer, apiServer } from '../../shared/apiserver/server.ts'
+import { systemClock } from '../../shared/clock.ts'
+import { objectTypes, pingType } from '../../shared/cloudevents/envelope.ts'
+import { sink } from '../../shared/cloudevents/sink.ts'
+import { type MutantKind, type MutantStatus, mutantKinds } from '../../shared/kinds/mutants.ts'
 import { deployments, type KubeObject, type StoredObject } from '../../shared/kinds/object.ts'
-import { type Simulation, simulation } from '../simulation/world.ts'
+import { type KubeClient, kubeClient } from '../../shared/kube/client.ts'
+import { brokerTape } from '../../shared/local/events/tape.ts'
+import type { KnativeReport } from '../../shared/local/knative.ts'
 import { base, mutant } from '../support/builders.ts'
+import { installCrds } from '../support/crds.ts'
+import { eventually } from '../support/eventually.ts'
+import { realProcesses } from '../support/real-processes.ts'
 
 /**
- * Records the tapes of this folder anew: `node test/replay/record.ts`. The real watcher and functions run on the embedded
- * API; what the broker is given is the tape. The tape of Knative's ApiServerSource is no recording of Knative: its
- * events are made, in the documented form, of what a run left.
+ * Records the tapes of this folder anew: `node test/replay/record.ts`. The real processes run on the embedded API; the tape
+ * is what the broker takes, or what the dead-letter function is given. `api-server-source.jsonl` is none of these: it is
+ * what Knative's own ApiServerSource sent of two objects, and stays.
  */
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const namespace = 'default'
+const patienceMs = 30_000
 
-async function recorded(name: string, story: (world: Simulation, events: CloudEvent[]) => Promise<void>) {
-  const events: CloudEvent[] = []
-  const world = await simulation(1, { onEvent: (event) => events.push(event) })
-  await story(world, events)
-  await world.stop()
-  writeFileSync(`${root}test/replay/tapes/${name}.jsonl`, events.map(tapeLine).join(''))
+interface Run {
+  admin: KubeClient
+  server: ApiServer
+  reports: KnativeReport[]
+  /** Starts watcher, functions and broker. */
+  start(): Promise<void>
+  /** As the cron does. */
+  ping(): Promise<void>
+}
+
+async function recorded(name: string, story: (run: Run) => Promise<void>, dead?: 'letters'): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'tape-'))
+  const server = apiServer({ rollout: { delayMs: 200 } })
+  const { url } = await server.listen()
+  writeFileSync(join(folder, 'kubeconfig'), JSON.stringify(server.kubeconfig(url)), { mode: 0o600 })
+  const admin = kubeClient({ transport: server.transport(), clock: systemClock, userAgent: 'admin' })
+  await installCrds(admin)
+  const tape = join(folder, 'tape')
+  const taken = brokerTape(tape, (error) => {
+    throw error
+  })
+  const reports: KnativeReport[] = []
+  let running: Awaited<ReturnType<typeof realProcesses>> | undefined
+  await story({
+    admin,
+    server,
+    reports,
+    async start() {
+      running = await realProcesses({
+        folder: dead ? impatient(folder) : `${root}knative`,
+        env: ({ functionName }) => ({
+          KUBECONFIG: join(folder, 'kubeconfig'),
+          POD_NAMESPACE: namespace,
+          ...(dead && functionName === 'dead-letter' && { TAPE: tape }),
+        }),
+        report(one) {
+          reports.push(one)
+          if (!dead && one.from === 'broker' && one.report.kind === 'accepted') taken.record(one.report.event)
+        },
+      })
+      await running.ready
+    },
+    async ping() {
+      const out = sink({
+        url: `${running?.brokerUrl}/mutantops/default`,
+        clock: systemClock,
+        userAgent: 'cron',
+      })
+      const id = String(reports.length)
+      await out.send({ specversion: '1.0', id, source: '/cron', type: pingType, extensions: {} })
+      await out.close()
+    },
+  })
+  await running?.stop()
+  taken.close()
+  await server.stop()
+  renameSync(tape, `${root}test/replay/tapes/${name}.jsonl`)
+  rmSync(folder, { recursive: true })
+  process.stdout.write(`${name}\n`)
+}
+
+/** The manifests with a broker that gives up soon. */
+function impatient(folder: string): string {
+  const copy = join(folder, 'knative')
+  cpSync(`${root}knative`, copy, { recursive: true })
+  const file = join(copy, 'base/eventing.yaml')
+  writeFileSync(
+    file,
+    readFileSync(file, 'utf8')
+      .replaceAll('retry: 8', 'retry: 2')
+      .replaceAll('backoffDelay: PT10S', 'backoffDelay: PT0.2S'),
+  )
+  return copy
 }
 
 function numbered(index: number, revision = 1) {
@@ -34,102 +111,95 @@ function numbered(index: number, revision = 1) {
     .with('blue', 0)
 }
 
-async function change({ admin }: Simulation, index: number, revision: number): Promise<void> {
-  const object = numbered(index, revision)
-  const live = await admin.get(object.kind, { namespace, name: object.name })
-  await admin.replace(object.kind, { ...live, spec: object.object().spec } as KubeObject)
+async function made({ admin }: Run, count: number): Promise<void> {
+  for (let index = 0; index < count; index++)
+    await admin.create(numbered(index).kind, numbered(index).object())
 }
 
-await recorded('samples', async (world) => {
-  await world.startWatcher('a')
-  await world.advance(5_000)
+async function change({ admin }: Run, index: number, revision: number): Promise<void> {
+  const object = numbered(index, revision)
+  const { spec } = object.object()
+  const path = { op: 'replace', path: '/spec', value: spec } as const
+  await admin.patchJson(object.kind, { namespace, name: object.name }, [path])
+}
+
+/** Until all objects are as wanted, and told so. */
+async function allReady({ admin }: Run): Promise<void> {
+  await eventually(async () => {
+    for (const kind of mutantKinds)
+      for (const { metadata, status } of (await admin.list<StoredObject>(kind, { namespace })).items) {
+        const { observedGeneration, conditions = [] } = (status ?? {}) as Partial<MutantStatus>
+        const isReady = conditions.some((one) => one.type === 'Ready' && one.status === 'True')
+        if (!isReady || observedGeneration !== metadata.generation)
+          throw new Error(`${metadata.name} is not ready`)
+      }
+  }, patienceMs)
+}
+
+/** Until the broker has taken so many events of a type. */
+const taken = ({ reports }: Run, type: string, count: number) =>
+  eventually(() => {
+    const those = reports.filter(
+      (one) =>
+        one.from === 'broker' && one.report.kind === 'accepted' && one.report.event.attributes.type === type,
+    )
+    if (those.length < count) throw new Error(`Only ${those.length} of ${type}`)
+  }, patienceMs)
+
+await recorded('samples', async (run) => {
+  await run.start()
   for (const file of readdirSync(`${root}knative/samples`).filter((name) => name.endsWith('.yaml')))
     for (const document of parseAllDocuments(readFileSync(`${root}knative/samples/${file}`, 'utf8'))) {
       const object = document.toJS() as KubeObject
       const kind = mutantKinds.find((one) => one.kind === object.kind)
-      if (kind)
-        await world.admin.create(kind, {
-          ...object,
-          metadata: { ...object.metadata, namespace },
-        } as KubeObject)
+      const metadata = { ...object.metadata, namespace }
+      if (kind) await run.admin.create(kind, { ...object, metadata } as KubeObject)
     }
-  await world.advance(10_000)
+  await allReady(run)
 })
 
-await recorded('churn', async (world) => {
-  await world.startWatcher('a')
-  await world.advance(5_000)
-  for (let index = 0; index < 50; index++)
-    await world.admin.create(numbered(index).kind, numbered(index).object())
-  await world.advance(5_000)
-  for (let index = 0; index < 50; index += 3) await change(world, index, 2)
+await recorded('churn', async (run) => {
+  await run.start()
+  await made(run, 50)
+  await allReady(run)
+  for (let index = 0; index < 50; index += 3) await change(run, index, 2)
   for (let index = 1; index < 50; index += 5)
-    await world.admin.delete(deployments, { namespace, name: `web-${index}-red` })
-  await world.advance(5_000)
+    await run.admin.delete(deployments, { namespace, name: `web-${index}-red` })
+  await allReady(run)
   for (let index = 48; index < 50; index++)
-    await world.admin.delete(numbered(index).kind, { namespace, name: `web-${index}` })
-  await world.advance(5_000)
+    await run.admin.delete(numbered(index).kind, { namespace, name: `web-${index}` })
+  await taken(run, objectTypes.deleted, 2)
 })
 
-await recorded('start', async (world) => {
-  for (let index = 0; index < 6; index++)
-    await world.admin.create(numbered(index).kind, numbered(index).object())
-  await world.startWatcher('a')
-  await world.advance(10_000)
+await recorded('start', async (run) => {
+  await made(run, 6)
+  await run.start()
+  await allReady(run)
 })
 
-await recorded('resync', async (world) => {
-  for (let index = 0; index < 4; index++)
-    await world.admin.create(numbered(index).kind, numbered(index).object())
-  await world.advance(310_000)
-  await world.admin.delete(deployments, { namespace, name: 'web-2-red' })
-  await world.advance(300_000)
+await recorded('resync', async (run) => {
+  await made(run, 4)
+  await run.start()
+  await allReady(run)
+  await run.ping()
+  await taken(run, pingType, 1)
+  await run.admin.delete(deployments, { namespace, name: 'web-2-red' })
+  await allReady(run)
 })
 
-await recorded('dead-letter', async (world, events) => {
-  await world.startWatcher('a')
-  await world.advance(5_000)
-  await world.admin.create(numbered(0).kind, numbered(0).object())
-  await world.advance(5_000)
-  const letters = events
-    .filter(({ extensions }) => extensions.kind !== undefined)
-    .map((event) => ({
-      ...event,
-      extensions: { ...event.extensions, knativeerrordest: 'http://function/', knativeerrorcode: '503' },
-    }))
-  events.push(...letters)
-})
-
-await recorded('api-server-source', async (world, events) => {
-  await world.startWatcher('a')
-  await world.advance(5_000)
-  for (let index = 0; index < 2; index++)
-    await world.admin.create(numbered(index).kind, numbered(index).object())
-  await world.advance(5_000)
-  events.length = 0
-  for (const resource of [...mutantKinds, deployments])
-    for (const object of (await world.admin.list(resource, { namespace })).items)
-      for (const verb of ['add', 'update', 'delete'])
-        for (const mode of ['ref', 'resource']) events.push(ofSource(resource, object, mode, verb))
-})
-
-/** As `pkg/adapter/apiserver/events` of knative/eventing makes them. */
-function ofSource(
-  { kind, plural, group, version }: { kind: string; plural: string; group: string; version: string },
-  object: StoredObject,
-  mode: string,
-  verb: string,
-): CloudEvent {
-  const { name, uid, resourceVersion } = object.metadata
-  const apiVersion = `${group}/${version}`
-  return {
-    specversion: '1.0',
-    id: `${uid}-${resourceVersion}-${mode}-${verb}`,
-    source: 'https://10.96.0.1:443',
-    type: `dev.knative.apiserver.${mode}.${verb}`,
-    subject: `/apis/${apiVersion}/namespaces/${namespace}/${plural}/${name}`,
-    datacontenttype: 'application/json',
-    extensions: { apiversion: apiVersion, kind, name, namespace },
-    data: mode === 'ref' ? { apiVersion, kind, name, namespace } : { ...object, apiVersion, kind },
-  }
-}
+await recorded(
+  'dead-letter',
+  async (run) => {
+    await run.start()
+    for (const { plural: resource } of mutantKinds)
+      run.server.faults.add({ on: { resource, verb: 'get' }, trouble: { status: 503 } })
+    await made(run, 3)
+    await eventually(() => {
+      const told = run.reports.filter(
+        (one) => one.from === 'output' && one.line.includes('"deadLetter":true'),
+      )
+      if (told.length < 3) throw new Error(`Only ${told.length} dead letters`)
+    }, patienceMs)
+  },
+  'letters',
+)

@@ -8,7 +8,7 @@ import { apiServer } from '../../shared/apiserver/server.ts'
 import { objectTypes, pingType } from '../../shared/cloudevents/envelope.ts'
 import type { CloudEvent } from '../../shared/cloudevents/event.ts'
 import { binaryOf } from '../../shared/cloudevents/write.ts'
-import { kubeClient } from '../../shared/kube/client.ts'
+import { kubeClient, type Transport } from '../../shared/kube/client.ts'
 import { createLog } from '../../shared/log.ts'
 import type { AdoptionSettings } from '../../shared/reconcile/adoption.ts'
 import { needsWork } from '../../shared/reconcile/needs-work.ts'
@@ -34,6 +34,8 @@ export interface SimulationOptions {
   onEvent?: (event: CloudEvent) => void
   rollout?: false
   adoption?: AdoptionSettings
+  /** The way of the processes to the API server, bent. */
+  bent?: (transport: Transport) => Transport
   /** What happens now and then just before a write of the operator reaches the server. */
   beforeWrite?: (path: string) => Promise<void>
 }
@@ -67,7 +69,7 @@ export async function simulation(seed: number, options: SimulationOptions = {}) 
       ? { batch: Math.floor(random() * 7), survivors: Math.floor(random() * 256) }
       : undefined
     return startProcess({
-      transport: server.transport(),
+      transport: options.bent?.(server.transport()) ?? server.transport(),
       clock,
       troubles: (method, isWatch) =>
         state.isTroubled ? troublesOf(random, latencyMaxMs, { method, isWatch }) : [],
