@@ -1,16 +1,22 @@
 import { pingType } from '../../shared/cloudevents/envelope.ts'
 import type { CloudEvent } from '../../shared/cloudevents/event.ts'
 import { type MutantKind, mutantKinds } from '../../shared/kinds/mutants.ts'
-import { controllerOf, deployments, type StoredObject, secrets } from '../../shared/kinds/object.ts'
+import {
+  controllerOf,
+  deployments,
+  namespaces,
+  type StoredObject,
+  secrets,
+} from '../../shared/kinds/object.ts'
 import type { Transport } from '../../shared/kube/client.ts'
 import { type Simulation, simulation } from '../simulation/world.ts'
 import { base, mutant } from '../support/builders.ts'
 
-const namespace = 'default'
 const ping: CloudEvent = { specversion: '1.0', id: 'resync', source: '/cron', type: pingType, extensions: {} }
 
 interface Wish {
   kind: MutantKind
+  namespace: string
   name: string
   /** What the children's names begin with. */
   base: string
@@ -18,9 +24,10 @@ interface Wish {
 
 /** The objects that a tape is about. */
 export function wishesOf(tape: readonly CloudEvent[]): Wish[] {
-  const named = tape.flatMap(({ extensions: { kind, name } }) => {
+  const named = tape.flatMap(({ extensions: { kind, namespace, name } }) => {
     const ours = mutantKinds.find((one) => one.kind === kind)
-    return ours && name ? [[`${kind}/${name}`, { kind: ours, name }] as const] : []
+    if (!ours || !namespace || !name) return []
+    return [[`${kind}/${namespace}/${name}`, { kind: ours, namespace, name }] as const]
   })
   return [...new Map(named).values()].map((one) => ({
     ...one,
@@ -28,7 +35,7 @@ export function wishesOf(tape: readonly CloudEvent[]): Wish[] {
   }))
 }
 
-const builderOf = ({ kind, name, base: baseName }: Wish) =>
+const builderOf = ({ kind, namespace, name, base: baseName }: Wish) =>
   mutant(kind, name).in(namespace).on(base(baseName))
 /** What an object asks for at first, and what once the first half of the tape has been played. */
 const first = (wish: Wish) => builderOf(wish).with('red', 2).with('blue', 1)
@@ -44,9 +51,10 @@ type Child = StoredObject & {
 
 /** What is not as the objects ask for, worked out from nothing but their second specs. */
 async function wrongIn({ admin }: Simulation, wishes: Wish[]): Promise<string[]> {
-  const { items } = await admin.list<Child>(deployments, { namespace })
+  const { items } = await admin.list<Child>(deployments, {})
   const found = await Promise.all(
     wishes.map(async (wish) => {
+      const { namespace } = wish
       const object = await admin.get<StoredObject>(wish.kind, { namespace, name: wish.name })
       const own = items.filter(({ metadata }) => controllerOf({ metadata })?.uid === object?.metadata.uid)
       const got = own.map(({ metadata, spec }) => {
@@ -94,12 +102,15 @@ export async function ended(
       if (isApart) await world.advance(10)
     }
   }
+  for (const name of new Set(wishes.map(({ namespace }) => namespace)))
+    if (name !== 'default')
+      await world.admin.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
   for (const wish of wishes) await world.admin.create(wish.kind, first(wish).object())
   const half = Math.ceil(played.length / 2)
   await play(played.slice(0, half))
   for (const wish of wishes) {
     const change = { op: 'replace', path: '/spec', value: second(wish).object().spec } as const
-    await world.admin.patchJson(wish.kind, { namespace, name: wish.name }, [change])
+    await world.admin.patchJson(wish.kind, wish, [change])
   }
   await play(played.slice(half))
   await world.advance(1_000)

@@ -17,7 +17,7 @@ const folder = join(import.meta.dirname, 'tapes')
 const tapes = readdirSync(folder).map(
   (file) => [file, readTape(readFileSync(join(folder, file), 'utf8'))] as const,
 )
-const runs = Number(process.env.RUNS ?? 4)
+const runs = Number(process.env.RUNS ?? 12)
 /** `REPLAY_SEED=n npm run test:replay` plays as a failure says that it was played. */
 const seed = Number(process.env.REPLAY_SEED ?? 20_261_201)
 
