@@ -1,5 +1,6 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeFolder } from '../folder.ts'
 import type { StoredObject } from '../kinds/object.ts'
 import type { Change } from './store.ts'
 
@@ -24,7 +25,7 @@ const fileName = 'journal.jsonl'
  * torn in the middle is left out: that write alone is lost. Throws for a line that is broken elsewhere.
  */
 export function recover(folder: string): Recovered {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder, 0o700)
   const file = join(folder, fileName)
   const lines = existsSync(file) ? linesOf(readFileSync(file, 'utf8'), file) : []
   const objects = new Map<string, Line & { object: StoredObject }>()

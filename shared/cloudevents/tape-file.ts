@@ -1,4 +1,5 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
+import { whyOf } from '../folder.ts'
 import type { CloudEvent } from './event.ts'
 import type { Sink } from './sink.ts'
 import { tapeLine } from './tape.ts'
@@ -16,7 +17,7 @@ export interface TapeFile {
  * failed write no more is recorded. Throws when the file cannot be opened.
  */
 export function tapeFile(path: string, onError: (error: unknown) => void): TapeFile {
-  let file: number | undefined = openSync(path, 'a', 0o600)
+  let file: number | undefined = opened(path)
   const close = () => {
     if (file !== undefined) closeSync(file)
     file = undefined
@@ -39,6 +40,16 @@ export function tapeFile(path: string, onError: (error: unknown) => void): TapeF
       }
     },
     close,
+  }
+}
+
+function opened(path: string): number {
+  try {
+    return openSync(path, 'a', 0o600)
+  } catch (error) {
+    const isLost = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    const why = isLost ? 'its folder does not exist' : whyOf(error)
+    throw new Error(`Cannot record a tape to ${path}: ${why}`, { cause: error })
   }
 }
 

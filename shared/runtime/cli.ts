@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
 import { stringify } from 'yaml'
 import { isDns1123Label } from '../kinds/mutants.ts'
+import { version } from '../version.ts'
 import { loadConfig } from './config.ts'
 import { ConfigError } from './layers.ts'
 import { manifests } from './manifests.ts'
@@ -36,6 +37,7 @@ interface ManifestFlags {
 export async function mutantops(args: readonly string[], terminal: Terminal): Promise<number> {
   const program = new Command('mutantops')
     .description('Tools for apps that use the Kubernetes runtime plugin, and for tapes of CloudEvents.')
+    .version(version)
     .exitOverride()
     .configureOutput({ writeOut: terminal.out, writeErr: terminal.err })
   let code = 0

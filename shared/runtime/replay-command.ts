@@ -38,11 +38,13 @@ export function replayCommand(
       if (text instanceof Error) return terminal.fail(`Cannot read ${tape}: ${text.message}`)
       const out = sink({ url: to, clock: systemClock, userAgent: `mutantops/${version} (replay)` })
       try {
-        const report = await replay(readTape(text), { ...flags, clock: systemClock, send: out.send })
+        const events = readTape(text)
+        if (events.length === 0) return terminal.fail(`${tape} has no events: nothing was sent`)
+        const report = await replay(events, { ...flags, clock: systemClock, send: out.send })
         terminal.out(
           `${report.sent} sent, ${report.repeated} of them again, ${report.dropped} lost; seed ${flags.seed}\n`,
         )
-        if (report.refused.length > 0) terminal.fail(refusals(report.refused))
+        if (report.refused.length > 0) terminal.fail(refusals(report.refused, to))
       } catch (error) {
         if (!(error instanceof UnreadableTape)) throw error
         terminal.fail(error.message)
@@ -54,10 +56,14 @@ export function replayCommand(
 
 const refusalsShown = 10
 
-function refusals(refused: { id: string; status: number; message?: string }[]): string {
-  const lines = refused.slice(0, refusalsShown).map(({ id, status, message }) => `${message ?? status} ${id}`)
+function refusals(refused: { id: string; status: number; message?: string }[], to: string): string {
+  const lines = refused.slice(0, refusalsShown).map(({ id, status, message }) => message ?? `${status} ${id}`)
   const more = refused.length - lines.length
-  return [`${refused.length} not taken:`, ...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n  ')
+  return [
+    `${refused.length} not taken by ${new URL(to).host}:`,
+    ...lines,
+    ...(more > 0 ? [`and ${more} more`] : []),
+  ].join('\n  ')
 }
 
 function httpUrl(text: string): string {

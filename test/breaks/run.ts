@@ -16,9 +16,10 @@ const run = promisify(execFile)
 const repository = fileURLToPath(new URL('../../', import.meta.url))
 const seeds = '200'
 
-/** The tests of a part stand where the part stands. */
-function partTests(file: string): string {
-  return file.startsWith('functions/') ? 'test/functions' : dirname(file).replace('shared', 'test')
+/** The tests of a part stand where the part stands; the watcher's parts are also tried as a whole. */
+function partTests(file: string): string[] {
+  const own = file.startsWith('functions/') ? 'test/functions' : dirname(file).replace('shared', 'test')
+  return own === 'test/watching' ? [own, 'test/functions'] : [own]
 }
 
 interface Suite {
@@ -34,11 +35,11 @@ const suites: Suite[] = [
   { name: 'kill points', paths: () => ['test/simulation/kill-points.test.ts'] },
   { name: 'replay', paths: () => ['test/replay'] },
   { name: 'request counts', paths: () => ['test/e2e/counts.test.ts'] },
-  { name: 'the part’s tests', paths: ({ file }) => [partTests(file)] },
+  { name: 'the part’s tests', paths: ({ file }) => partTests(file) },
 ]
 
 interface Report {
-  testResults: { assertionResults: { status: string; fullName: string }[] }[]
+  testResults: { status: string; message: string; assertionResults: { status: string; fullName: string }[] }[]
 }
 
 /** The name of the first test that fails in the copy, or undefined when all pass. */
@@ -57,11 +58,15 @@ async function firstFailure(copy: string, paths: string[]): Promise<string | und
       maxBuffer: 2 ** 26,
     },
   ).catch(() => {})
-  const report = JSON.parse(await readFile(output, 'utf8')) as Report
-  // A file without a failed test was called off, or could not be loaded: neither says anything of the break.
-  return report.testResults
-    .flatMap(({ assertionResults }) => assertionResults)
-    .find((one) => one.status === 'failed')?.fullName
+  const { testResults } = JSON.parse(await readFile(output, 'utf8')) as Report
+  const failed = testResults.flatMap(({ assertionResults }) => assertionResults)
+  const unprepared = testResults.find(({ status, message }) => status === 'failed' && message !== '')
+  return failed.find(({ status }) => status === 'failed')?.fullName ?? unprepared?.message.split('\n')[0]
+}
+
+/** What is broken so badly that it does not load would be seen by every test, and say nothing. */
+async function mustLoad(path: string): Promise<void> {
+  await run(process.execPath, ['--input-type=module', '--eval', `await import(${JSON.stringify(path)})`])
 }
 
 /** Which suites see a break. */
@@ -73,6 +78,7 @@ async function seenBy(copy: string, one: Break): Promise<{ suite: string; test: 
     path,
     whole.replace(one.find, () => one.replace),
   )
+  await mustLoad(path)
   const seen: { suite: string; test: string }[] = []
   for (const { name, paths } of suites) {
     const test = await firstFailure(copy, paths(one))

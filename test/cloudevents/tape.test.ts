@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -8,6 +8,7 @@ import { disordered, replay } from '../../shared/cloudevents/replay.ts'
 import { readTape, tapeLine } from '../../shared/cloudevents/tape.ts'
 import { recordedSink, tapeFile } from '../../shared/cloudevents/tape-file.ts'
 import { mutantops } from '../../shared/runtime/cli.ts'
+import { version } from '../../shared/version.ts'
 import { virtualClock } from '../support/clock.ts'
 import { newFolder } from '../support/folder.ts'
 import { testSink } from '../support/function.ts'
@@ -100,6 +101,13 @@ describe('a tape', () => {
   })
 })
 
+test('a tape that cannot be opened is told by its name', () => {
+  const folder = newFolder()
+  expect(() => tapeFile(join(folder, 'none', 'tape'), () => {})).toThrow(
+    `Cannot record a tape to ${folder}/none/tape: its folder does not exist`,
+  )
+})
+
 describe('a replay', () => {
   const tape = Array.from({ length: 40 }, (_, n) => numbered(n))
 
@@ -169,7 +177,32 @@ describe('mutantops replay', () => {
     await there.close()
     const { code, said } = await run(path, '--to', there.url)
     expect(code).toBe(1)
-    expect(said).toContain('2 not taken')
+    const { host } = new URL(there.url)
+    expect(said).toBe(
+      [`2 sent, 0 of them again, 0 lost; seed 1`, `2 not taken by ${host}:`, ...[1, 2].map(refused), ''].join(
+        '\n',
+      ),
+    )
+  })
+
+  const refused = (n: number) => `  POST of event ${numbered(n).id}: no answer (ECONNREFUSED)`
+
+  test('of a tape that has no events says so', async () => {
+    const path = join(newFolder(), 'tape')
+    writeFileSync(path, '')
+    expect(await run(path, '--to', 'http://127.0.0.1:9')).toEqual({
+      code: 1,
+      said: `${path} has no events: nothing was sent\n`,
+    })
+  })
+
+  test('says its version', async () => {
+    let said = ''
+    const out = (text: string) => {
+      said += text
+    }
+    expect(await mutantops(['--version'], { env: {}, out, err: out })).toBe(0)
+    expect(said).toBe(`${version}\n`)
   })
 
   test.each([

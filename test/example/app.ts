@@ -34,6 +34,13 @@ function fail(error: Error): never {
   process.exit(1)
 }
 
+function portOf(text: string): number {
+  const port = Number(text)
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    fail(new Error(`PORT must be a port, not "${text}"`))
+  return port
+}
+
 const k8s = kubernetes({
   folder: join(import.meta.dirname, 'config'),
   tasks: [{ name: 'announce', run: announce }],
@@ -46,7 +53,7 @@ app.get('/', (c) => {
   return c.json({ greeting: greeting(handle), mode, pod: pod.name, leading: leadership.isLeader() })
 })
 
-const server = serve({ fetch: app.fetch, port: Number(process.env.PORT ?? 8080) }, ({ port }) =>
+const server = serve({ fetch: app.fetch, port: portOf(process.env.PORT ?? '8080') }, ({ port }) =>
   say({ port }),
 )
 server.on('error', fail)

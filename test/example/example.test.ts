@@ -48,4 +48,10 @@ describe('the example app without a cluster', () => {
     expect(example.errors()).toMatch(new RegExp(`^listen EADDRINUSE.*${port}\\n$`))
     await new Promise((resolve) => other.close(resolve))
   }, 30_000)
+
+  it('where its port is none it says so in a line', async () => {
+    example = startExample({ PORT: 'abc' })
+    expect(await example.ended).toBe(1)
+    expect(example.errors()).toBe('PORT must be a port, not "abc"\n')
+  }, 30_000)
 })

@@ -92,7 +92,11 @@ describe('the API of a run', () => {
   })
 
   it.each([
-    ['a cluster that does not answer', { context: 'bad' }, /version/],
+    [
+      'a cluster that does not answer',
+      { context: 'bad' },
+      /^The API server of context "bad" .* at 127\.0\.0\.1:1 does not answer: .*ECONNREFUSED/,
+    ],
     ['a context that is not there', { context: 'none' }, /none/],
     ['a file that is not there', { kubeconfig: '/no/such/file', context: undefined }, /\/no\/such\/file/],
   ])('is refused by name: %s', async (_, changes, message) => {

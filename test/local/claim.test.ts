@@ -24,3 +24,7 @@ it.each(['4194304000', 'nonsense', ''])('what a killed run left (%j) is taken ov
   const release = await claim(folder)
   await release()
 })
+
+it('a folder that cannot be written is told by its name', async () => {
+  await expect(claim('/proc')).rejects.toThrow('Cannot write into the folder /proc')
+})

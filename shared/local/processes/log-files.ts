@@ -1,6 +1,6 @@
 import { createWriteStream, type WriteStream } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeFolder } from '../../folder.ts'
 
 /** The whole output of each process, in a file of its name; the run before is overwritten. */
 export interface LogFiles {
@@ -9,8 +9,8 @@ export interface LogFiles {
   close(): Promise<void>
 }
 
-export async function logFiles(folder: string): Promise<LogFiles> {
-  await mkdir(folder, { recursive: true })
+export function logFiles(folder: string): LogFiles {
+  makeFolder(folder)
   const streams = new Map<string, WriteStream>()
   return {
     folder,

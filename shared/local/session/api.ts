@@ -1,10 +1,12 @@
-import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { chmod, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { stringify } from 'yaml'
 import { type ApiServer, apiServer } from '../../apiserver/server.ts'
 import type { Clock } from '../../clock.ts'
+import { makeFolder } from '../../folder.ts'
 import { type KubeClient, kubeClient } from '../../kube/client.ts'
 import { connect } from '../../kube/connect.ts'
+import { isKubeError } from '../../kube/errors.ts'
 import { version } from '../../version.ts'
 
 export interface ApiOptions {
@@ -88,7 +90,7 @@ async function userCluster(
     await client.request('GET', '/version', { retries: 0, timeoutMs: answerWithinMs })
   } catch (error) {
     await connection.close()
-    throw error
+    throw notAnswering(connection, error)
   }
   const files = kubeconfig ? resolve(kubeconfig) : (env.KUBECONFIG ?? join(env.HOME ?? '', '.kube', 'config'))
   const chosen = context ? await withContext(files, context, folder) : files
@@ -105,6 +107,12 @@ async function userCluster(
 }
 
 const answerWithinMs = 5_000
+
+function notAnswering({ baseUrl, describe }: { baseUrl: string; describe: string }, error: unknown): unknown {
+  if (!isKubeError(error) || error.code !== 0) return error
+  const problem = `The API server of ${describe} at ${new URL(baseUrl).host} does not answer`
+  return new Error(`${problem}: ${error.message}. Does the cluster run?`, { cause: error })
+}
 
 /** A run is never meant for the cluster whose pod it may happen to be in. */
 function withoutPod(env: Record<string, string | undefined>): Record<string, string | undefined> {
@@ -127,7 +135,7 @@ async function withContext(files: string, context: string, folder: string): Prom
 }
 
 async function writePrivate(file: string, text: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true })
+  makeFolder(dirname(file))
   // The mode counts only for a new file, so one that exists is closed before anything is written to it.
   await writeFile(file, '', { mode: 0o600 })
   await chmod(file, 0o600)

@@ -1,12 +1,13 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeFolder, whyOf } from '../../folder.ts'
 
 /**
  * Takes a folder for this run alone: a second run would overwrite the kubeconfig under the first one's processes. Gives
- * how to release it. Throws, naming the other run, when that still lives; what a killed run left is taken over.
+ * how to release it. Throws, naming the other run, when that still lives, and when nothing can be written there; what a killed run left is taken over.
  */
 export async function claim(folder: string): Promise<() => Promise<void>> {
-  await mkdir(folder, { recursive: true })
+  makeFolder(folder)
   const file = join(folder, 'pid')
   for (;;) {
     try {
@@ -14,7 +15,13 @@ export async function claim(folder: string): Promise<() => Promise<void>> {
       await writeFile(file, `${process.pid}\n`, { flag: 'wx' })
       return () => rm(file, { force: true })
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST')
+        throw new Error(
+          `Cannot write into the folder ${folder}: ${whyOf(error)}; give another with --folder`,
+          {
+            cause: error,
+          },
+        )
     }
     const other = Number(await readFile(file, 'utf8').catch(() => ''))
     if (other > 0 && other !== process.pid && isAlive(other))

@@ -72,7 +72,7 @@ async function run(options: SessionOptions, onStarted: (stop: Stop) => void): Pr
   }
   print(look.strong(`mutantops ${version}`))
   onStarted(await claim(folder))
-  const files = await logFiles(join(folder, 'logs'))
+  const files = logFiles(join(folder, 'logs'))
   onStarted(() => files.close())
   const manifests = await readManifests(join(root, 'knative'))
   const api = await openApi(options)
