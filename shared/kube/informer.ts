@@ -44,7 +44,7 @@ export interface InformerLimits {
 }
 
 export const informerLimits: InformerLimits = {
-  pageSize: 100,
+  pageSize: 500,
   idleTimeoutMs: 90_000,
   watchSeconds: 240,
   backoffFirstMs: 500,
