@@ -18,7 +18,7 @@ import { eventually } from '../support/eventually.ts'
 import { realProcesses } from '../support/real-processes.ts'
 
 /**
- * Records the tapes of this folder anew: `node test/replay/record.ts`. The real processes run on the embedded API; the tape
+ * Records the tapes of this folder anew: `npm exec -c 'node test/replay/record.ts'`. The real processes run on the embedded API; the tape
  * is what the broker takes, or what the dead-letter function is given. `api-server-source.jsonl` is none of these: it is
  * what Knative's own ApiServerSource sent of two objects, and stays.
  */
