@@ -46,6 +46,7 @@ export async function readText(request: Request): Promise<string> {
 
 const protobuf = 'application/vnd.kubernetes.protobuf'
 const objectTypes = ['application/json', 'application/yaml', protobuf]
+
 /** The object in the body of a POST or PUT. Throws 400 and 415 in the API's words. */
 export async function readObject(request: Request, resource: ApiResource): Promise<KubeObject> {
   const type = mediaTypeOf(request)
