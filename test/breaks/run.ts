@@ -15,6 +15,7 @@ import { type Break, breaks } from './breaks.ts'
 const run = promisify(execFile)
 const repository = fileURLToPath(new URL('../../', import.meta.url))
 const seeds = '200'
+const suiteTimeoutMs = 180_000
 
 /** The tests of a part stand where the part stands; the watcher's parts are also tried as a whole. */
 function partTests(file: string): string[] {
@@ -56,6 +57,9 @@ async function firstFailure(copy: string, paths: string[]): Promise<string | und
       cwd: copy,
       env: { ...process.env, SEEDS: seeds },
       maxBuffer: 2 ** 26,
+      // A broken part may never end; what has been reported by then counts.
+      timeout: suiteTimeoutMs,
+      killSignal: 'SIGKILL',
     },
   ).catch(() => {})
   const { testResults } = JSON.parse(await readFile(output, 'utf8')) as Report
