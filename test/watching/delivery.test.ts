@@ -30,6 +30,21 @@ describe('an answer of the sink', () => {
     expect(outcomeOf(status, after)).toEqual(outcome),
   )
 
+  it.each([new SinkError('x', 'reset'), new Error('no connection')])(
+    'that does not come (%s) leaves it to be sent again',
+    async (error) => {
+      const counted: number[] = []
+      const { send, isWell } = delivery({
+        clock: virtualClock(),
+        log: createLog({ name: 't', level: 'silent' }),
+        onAnswer: (status) => counted.push(status),
+        sink: { send: () => Promise.reject(error), close: async () => {} },
+      })
+      expect(await send(event, new AbortController().signal)).toEqual({ done: false })
+      expect([counted, isWell()]).toEqual([[0], false])
+    },
+  )
+
   it('is logged when trouble begins, changes and ends, not for each event', async () => {
     const clock = virtualClock()
     const lines: string[] = []
