@@ -385,7 +385,8 @@ export const breaks: Break[] = [
     what: 'belief is counted from the answer, not from the request',
     file: 'shared/runtime/elector.ts',
     find: 'belief.set(policy.wrote(belief.state(), stored, sentMs, options))',
-    replace: 'belief.set(policy.wrote(belief.state(), stored, sentMs && clock.monotonicMs(), options))',
+    replace:
+      'belief.set(policy.wrote(belief.state(), stored, Math.max(sentMs, clock.monotonicMs()), options))',
   },
   {
     promise: leads,
